@@ -93,7 +93,7 @@ def _side_by_side(node: OnnxNode, stacks: Sequence[Node]) -> Node:
 def _compacted(node: OnnxNode, rooms: Node, extents: Node) -> Ragged:
     """The sequence of what stands at the beginning of rows, whose extents are the rows of another tensor."""
     (room,) = tensor_of(rooms).shape[1:]
-    places = ragged.numbers_below(node, room)
-    used = less(expand_dims(places, (0,)), expand_dims(product_of(extents, (1,)), (1,)))
+    positions = ragged.numbers_below(node, room)
+    used = less(expand_dims(positions, (0,)), expand_dims(product_of(extents, (1,)), (1,)))
     chosen = node.finish(reshape(nonzero(node.finish(reshape(used, (-1,)))), (-1,)))
     return Ragged(node.finish(take(node.finish(reshape(rooms, (-1,))), chosen, 0)), extents)

@@ -181,11 +181,11 @@ def rearranged(array: npt.NDArray[Any], source: Layout, destination: Layout) -> 
     whole = array.transpose([place for name in source.names for place in source.digits(name)])
     whole = whole.reshape([array.shape[source.position(name)] * source.factor(name) for name in source.names])
     digits: list[int] = []
-    places: list[int] = []
+    positions: list[int] = []
     for name, extent in zip(source.names, whole.shape, strict=True):
         digits += (extent // destination.factor(name), *destination.blocks(name))
-        places += destination.digits(name)
-    return np.ascontiguousarray(whole.reshape(digits).transpose(np.argsort(places)))
+        positions += destination.digits(name)
+    return np.ascontiguousarray(whole.reshape(digits).transpose(np.argsort(positions)))
 
 
 def _number(digits: Sequence[Expr], blocks: Sequence[int]) -> Expr:

@@ -34,7 +34,7 @@ from ..ir.simplify import simplify
 from ..ir.visit import substitute, walk
 
 MAX_ENUMERATED = 1 << 16
-"""Most elements for which it is tried out whether all get places of their own, where no proof is found."""
+"""Most elements for which it is tried out whether all get positions of their own, where no proof is found."""
 
 MAX_TEXT = 1000
 
@@ -56,12 +56,12 @@ class IndexMap:
     results: tuple[Expr, ...] = field(compare=False, repr=False)
 
     def __call__(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """The place of the element with these indices."""
+        """The position of the element with these indices."""
         values = dict(zip(self.parameters, indices, strict=True))
         return tuple(substitute(result, values) for result in self.results)
 
     def shape(self, extents: Sequence[Expr], facts: Facts) -> tuple[Expr, ...] | None:
-        """The smallest box from 0 that holds the places of all elements; None if none is found."""
+        """The smallest box from 0 that holds the positions of all elements; None if none is found."""
         ranges = {p: (ZERO, simplify(e - ONE, facts)) for p, e in zip(self.parameters, extents, strict=True)}
         limits = Limits.of(ranges, facts)
         bounds = [limits.relax(result) for result in self.results]
@@ -72,34 +72,34 @@ class IndexMap:
         return tuple(simplify(maximum(b[1] + ONE, ZERO), facts) for b in bounds if b is not None)
 
     def is_injective(self, extents: Sequence[Expr]) -> bool:
-        """Whether different elements certainly get different places."""
+        """Whether different elements certainly get different positions."""
         by_digits = self.inverse([ZERO] * len(self.results), extents) is not None
         return by_digits or self._is_injective_by_trial([const_int(extent) for extent in extents])
 
     def is_onto(self, extents: Sequence[Expr], shape: Sequence[Expr]) -> bool:
-        """Whether an injective map of elements of these extents leaves no place of a box of that shape empty."""
+        """Whether an injective map of elements of these extents leaves no position of a box of that shape empty."""
         return simplify(_count(extents)) is simplify(_count(shape))
 
-    def inverse(self, places: Sequence[Expr], extents: Sequence[Expr], dense: bool = False) -> Inverse | None:
-        """The element that is in a place; None if that is not found, so that the map may not be injective.
+    def inverse(self, positions: Sequence[Expr], extents: Sequence[Expr], dense: bool = False) -> Inverse | None:
+        """The element that is at a position; None if that is not found, so that the map may not be injective.
 
         They are of maps that write down the digits of the indices, in any mixed radix and order, or digits of sums of
         such digits, as ``(i * 10 + j) // 4`` and ``(i * 10 + j) % 4``. Each result must tell its digits, and those of
-        all results must tell each index. Of a map that is ``dense``, a place that no element has gives indices beyond
-        the extents; one that is not, as ``i * 2``, has no such inverse.
+        all results must tell each index. Of a map that is ``dense``, a position that no element has gives indices
+        beyond the extents; one that is not, as ``i * 2``, has no such inverse.
         """
         sizes: dict[Expr, int | None] = {p: const_int(e) for p, e in zip(self.parameters, extents, strict=True)}
         limits = Limits.of({p: (ZERO, simplify(e - ONE)) for p, e in zip(self.parameters, extents, strict=True)})
         found: dict[Expr, Expr] = {}
         numbers: dict[Var, Expr] = {}
         digits: dict[Expr, dict[_Digit, Expr]] = {}
-        told = list(zip(self.results, places, strict=True))
+        told = list(zip(self.results, positions, strict=True))
         while told:
-            for result, place in told:
-                for digit, value in _digits_told_by(result, place, sizes, limits, dense):
+            for result, position in told:
+                for digit, value in _digits_told_by(result, position, sizes, limits, dense):
                     digits.setdefault(digit.of, {})[digit] = value
                     if dense and digit.of in found:
-                        return None  # told twice: some places contradict themselves
+                        return None  # told twice: some positions contradict themselves
             told = []
             for whole in [each for each in digits if each not in found]:
                 joined = _joined(digits[whole], sizes[whole], dense)
@@ -120,14 +120,14 @@ class IndexMap:
             return False
         grid = np.indices(numbers).reshape(len(numbers), count)
         values = dict(zip(self.parameters, grid, strict=True))
-        places = np.stack([np.broadcast_to(_evaluate(r, values), count) for r in self.results])
-        return count == 0 or len(np.unique(places, axis=1).T) == count
+        positions = np.stack([np.broadcast_to(_evaluate(r, values), count) for r in self.results])
+        return count == 0 or len(np.unique(positions, axis=1).T) == count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Inverse:
-    """The ``indices`` of an element, by its place, and by ``numbers``, variables that stand for sums of indices whose
-    digits the place has: what indices are made of is best simplified before the digits of these are put in."""
+    """The ``indices`` of an element, by its position, and by ``numbers``, variables that stand for sums of indices
+    whose digits the position has: what indices are made of is best simplified before the digits of these are put in."""
 
     indices: tuple[Expr, ...]
     numbers: Mapping[Var, Expr]

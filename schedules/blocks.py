@@ -40,7 +40,7 @@ def bytes_of(shape: Sequence[Expr], kind: DType) -> int:
 
 
 def evict_each_other(rows: int, length: int, kind: DType) -> bool:
-    """Whether the first cache cannot hold a line of each of so many rows of such a length: it has a few ways for lines
-    at the same place of a page."""
-    places = PAGE_BYTES // math.gcd(length * kind.storage_bytes, PAGE_BYTES)
-    return rows > WAYS * places
+    """Whether the first cache cannot hold a line of each of so many rows of such a length: it has a few ways in
+    each set, which is that of all lines at one offset in their pages."""
+    sets = PAGE_BYTES // math.gcd(length * kind.storage_bytes, PAGE_BYTES)
+    return rows > WAYS * sets

@@ -1,6 +1,6 @@
 """The schedule of reductions that use each element once: memory is read in long runs, and sums wait in the first cache.
 
-A tile of sums in registers would read a few vectors of each row, and rows far apart: other pages, the same places of
+A tile of sums in registers would read a few vectors of each row, and rows far apart: other pages, the same sets of
 the cache, and nothing that the processor could fetch ahead. ``default_schedule.py`` asks here.
 """
 

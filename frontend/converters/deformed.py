@@ -1,4 +1,4 @@
-"""ONNX's operators that read or write at computed places: AffineGrid, DeformConv, MaxUnpool; and Det."""
+"""ONNX's operators that read or write at computed positions: AffineGrid, DeformConv, MaxUnpool; and Det."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _number(value: float) -> Constant:
 
 @converter("AffineGrid", 20)
 def _affine_grid(node: OnnxNode) -> Node:
-    """For each place of a picture, or volume, theta times its coordinates from -1 to 1: [N, …, axes]."""
+    """For each position of a picture, or volume, theta times its coordinates from -1 to 1: [N, …, axes]."""
     size = node.extents_of(as_vector(node[1]), "the size")
     theta, kind, rank = node[0], node.type().dtype, len(size) - 2
     if node.rank != 3 or rank not in (2, 3) or node.numbers(node.type().shape[1:]) != (rank, rank + 1):
@@ -111,8 +111,8 @@ def _places(node: OnnxNode, window: Sequence[int], shape: Sequence[Expr]) -> Nod
         begins = expand_dims(begins, 1) if axis == 0 else begins
         first = Constant((taps[axis] * dilations[axis] - pads[axis]).astype(np.float64))
         count = cast(extent_as_number(node, node.type().shape[2 + axis]), FLOAT64)
-        place = multiply(add(add(offset, begins), add(first, _number(0.5))), _number(2))
-        found.append(expand_dims(subtract(divide(place, count), _number(1)), 4))
+        position = multiply(add(add(offset, begins), add(first, _number(0.5))), _number(2))
+        found.append(expand_dims(subtract(divide(position, count), _number(1)), 4))
     return concatenate(found[::-1], 4)
 
 
@@ -130,25 +130,25 @@ def _max_unpool(node: OnnxNode) -> Node:
         for axis, (extent, stride) in enumerate(zip(shape[2:], strides, strict=True))
     ]
     unpooled = [simplify(extent) for extent in (*shape[:2], *inner)]
-    places, result = as_int64(reshape(node[1], (-1,))), unpooled
+    positions, result = as_int64(reshape(node[1], (-1,))), unpooled
     if node.get(2) is not None:
         result = [*map(as_index, node.extents_of(as_vector(node[2]), "the shape of the result"))]
         if len(result) != node.rank:
             raise ModelError(f"{node}: the shape of the result must have {node.rank} numbers, found {len(result)}")
-        places = _moved(node, places, unpooled, result)
+        positions = _moved(node, positions, unpooled, result)
     count = simplify(math.prod(result, start=ONE))
     zero = Constant(np.zeros((), node.type().dtype.to_numpy()))
     empty = broadcast_to_extents(zero, [const_int(count) or count], node.shapes.inputs)
-    filled = scatter_nd(empty, expand_dims(places, 1), reshape(node[0], (-1,)))
+    filled = scatter_nd(empty, expand_dims(positions, 1), reshape(node[0], (-1,)))
     return reshape_to(filled, result, node.shapes.inputs)
 
 
-def _moved(node: OnnxNode, places: Node, before: Sequence[Expr], after: Sequence[Expr]) -> Node:
+def _moved(node: OnnxNode, positions: Node, before: Sequence[Expr], after: Sequence[Expr]) -> Node:
     """Positions among the elements of a tensor, in one of another shape that begins with it."""
     moved: Node = integers(0)
     stride: Node = integers(1)
     for old, new in zip(reversed(before), reversed(after), strict=True):
         extent = extent_as_number(node, old)
-        moved = add(moved, multiply(mod(places, extent), stride))
-        places, stride = divide(places, extent), multiply(stride, extent_as_number(node, new))
+        moved = add(moved, multiply(mod(positions, extent), stride))
+        positions, stride = divide(positions, extent), multiply(stride, extent_as_number(node, new))
     return moved

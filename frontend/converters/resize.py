@@ -1,4 +1,4 @@
-"""ONNX's Resize, and Upsample, which it replaced; and GridSample, which reads images at places that are given."""
+"""ONNX's Resize, and Upsample, which it replaced; and GridSample, which reads images at positions that are given."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def unsqueezed(node: OnnxNode) -> Node:
     named = _named(node, rank)
     kept = cast(logical_not(named), "int64")
     own = node.shapes.stand_for(node.type().shape) if node.rank else integers([1])
-    place = subtract(cumsum(kept, 0), integers(1))
-    shape = where(named, integers(1), take(own, where(less(place, integers(0)), integers(0), place), 0))
+    position = subtract(cumsum(kept, 0), integers(1))
+    shape = where(named, integers(1), take(own, where(less(position, integers(0)), integers(0), position), 0))
     return reshape_to(node[0], node.extents_of(shape, "the shape"), node.shapes.inputs)
 
 
@@ -56,9 +56,9 @@ def accumulated(node: OnnxNode, make: Callable[[Node, int, bool, bool], Node]) -
     """A CumSum or CumProd along an axis that a run computes: the middle one of three."""
     rank, own = node.rank, node.shapes.stand_for(node.type().shape)
     axis = from_the_end(as_vector(node[1]), integers(rank))
-    places = integers(range(rank))
+    positions = integers(range(rank))
     one = integers(1)
-    sides = (less(places, axis), equal(places, axis), less(axis, places))
+    sides = (less(positions, axis), equal(positions, axis), less(axis, positions))
     products = [reshape(product_of(where(side, own, one)), (1,)) for side in sides]
     extents = node.extents_of(concatenate(products, 0), "an extent of the axes")
     x = reshape_to(node[0], extents, node.shapes.inputs)
@@ -81,8 +81,8 @@ def _without(node: OnnxNode, x: Node, named: Node, own: Node) -> Node:
     """x without the axes that are named, whose extents are 1; the others are those in ``own``, in order."""
     count = node.rank - _count(node)
     kept = logical_not(named)
-    place = subtract(cumsum(cast(kept, "int64"), 0), integers(1))
-    here = logical_and(equal(expand_dims(integers(range(count)), (1,)), place), kept)
+    position = subtract(cumsum(cast(kept, "int64"), 0), integers(1))
+    here = logical_and(equal(expand_dims(integers(range(count)), (1,)), position), kept)
     shape: Sequence[int | Expr] = ()
     if count:
         shape = node.extents_of(sum_of(where(here, own, integers(0)), (1,)), "an extent of the result")

@@ -57,12 +57,12 @@ def col2im_of_run(node: OnnxNode) -> Node:
     )
     *extents, elements, planes = map(as_index, found)
     given = _Windows(image, window, counts, strides, dilations, pads, elements, windows)
-    places, inside = _places(node, given)
+    positions, inside = _places(node, given)
     planes = simplify(batch * planes)
     length = simplify(elements * windows)
     flat = reshape_to(x, (planes, length), inputs)
     kept = where(reshape_to(inside, (1, length), inputs), flat, cast(integers(0), tensor_of(x).dtype))
-    at = broadcast_to_extents(node.finish(reshape_to(places, (1, length), inputs)), [planes, length], inputs)
+    at = broadcast_to_extents(node.finish(reshape_to(positions, (1, length), inputs)), [planes, length], inputs)
     total = simplify(math.prod(extents, start=ONE))
     zeros = broadcast_to_extents(cast(integers(0), tensor_of(x).dtype), [planes, total], inputs)
     made = node.finish(scatter_elements(node.finish(zeros), node.finish(at), node.finish(kept), 1, "add"))
@@ -89,7 +89,7 @@ def _places(node: OnnxNode, given: _Windows) -> tuple[Node, Node]:
     image, window, counts = given.image, given.window, given.counts
     within = expand_dims(numbers_up_to(node, given.elements), (1,))
     number = expand_dims(numbers_up_to(node, given.windows), (0,))
-    place: Node = integers(0)
+    position: Node = integers(0)
     inside: Node | None = None
     step: Node = integers(1)
     for d in reversed(range(const_int(tensor_of(image).shape[0]) or 0)):
@@ -100,7 +100,7 @@ def _places(node: OnnxNode, given: _Windows) -> tuple[Node, Node]:
         at = subtract(at, integers(given.pads[d]))
         here = logical_and(greater_equal(at, integers(0)), less(at, element(image, d)))
         inside = here if inside is None else logical_and(inside, here)
-        place = add(place, multiply(at, step))
+        position = add(position, multiply(at, step))
         step = multiply(step, extent)
     assert inside is not None
-    return where(inside, place, integers(0)), inside
+    return where(inside, position, integers(0)), inside

@@ -161,10 +161,10 @@ def _resized_axis(node: OnnxNode, x: Node, change: _Change, how: Interpolation, 
     line = ResizedAxis(before, after, change.scale, change.region)
     source = source_of(_float(numbers_up_to(node, change.extent)), line, how.coordinates, NODES)
     if how.mode == "nearest":
-        places: Node = nearest_of(source, how.nearest, NODES)
+        positions: Node = nearest_of(source, how.nearest, NODES)
         if ceil_where_it_shrinks:
-            places = where(change.scale < 1.0, ceil(source), places)
-        made: Node = take(x, _within(as_int64(places), node, extent), axis)
+            positions = where(change.scale < 1.0, ceil(source), positions)
+        made: Node = take(x, _within(as_int64(positions), node, extent), axis)
     elif how.antialias:
         made = _by_matrix(node, x, change, source, how)
     else:
@@ -177,21 +177,21 @@ def _resized_axis(node: OnnxNode, x: Node, change: _Change, how: Interpolation, 
     return where(mask, Constant(np.array(how.extrapolation_value, tensor_of(x).dtype.to_numpy())), made)
 
 
-def _within(places: Node, node: OnnxNode, extent: Expr) -> Node:
+def _within(positions: Node, node: OnnxNode, extent: Expr) -> Node:
     """Places brought to the axis."""
-    return clamped(places, integers(0), subtract(extent_as_number(node, extent), integers(1)))
+    return clamped(positions, integers(0), subtract(extent_as_number(node, extent), integers(1)))
 
 
 def _weighted(node: OnnxNode, x: Node, axis: int, source: Node, how: Interpolation) -> Node:
-    """Sums of the elements around each place."""
+    """Sums of the elements around each position."""
     extent = tensor_of(x).shape[axis]
     base = ceil(source) - 1.0
     taps = Constant(np.array(taps_of(1.0, how), np.float64)[:, None])
-    places = base + taps
-    weights = weight_of(places - source, 1.0, how, NODES)
+    positions = base + taps
+    weights = weight_of(positions - source, 1.0, how, NODES)
     if how.exclude_outside:
-        weights = _inside_only(weights, places, _float(extent_as_number(node, extent)), axis=0)
-    return resample(x, _within(as_int64(places), node, extent), cast(weights, tensor_of(x).dtype), axis)
+        weights = _inside_only(weights, positions, _float(extent_as_number(node, extent)), axis=0)
+    return resample(x, _within(as_int64(positions), node, extent), cast(weights, tensor_of(x).dtype), axis)
 
 
 def _by_matrix(node: OnnxNode, x: Node, change: _Change, source: Node, how: Interpolation) -> Node:
@@ -203,21 +203,21 @@ def _by_matrix(node: OnnxNode, x: Node, change: _Change, source: Node, how: Inte
     reach = where(change.scale > 0.0, ceil(reach_of(how) / shrink), _number(0.0))
     (border,) = node.extents_of(reshape(as_int64(reach), (1,)), "how far the kernel of a resized axis reaches")
     count = simplify(extent + as_index(border) * 2)
-    places = subtract(numbers_up_to(node, count), extent_as_number(node, as_index(border)))
-    distance = _float(places) - expand_dims(source, (1,))
+    positions = subtract(numbers_up_to(node, count), extent_as_number(node, as_index(border)))
+    distance = _float(positions) - expand_dims(source, (1,))
     weights = weight_of(distance * shrink, 1.0, replace(how, antialias=False), NODES)
     if how.exclude_outside:
-        weights = _inside_only(weights, _float(places), _float(extent_as_number(node, extent)), axis=1)
+        weights = _inside_only(weights, _float(positions), _float(extent_as_number(node, extent)), axis=1)
     else:
         weights = weights / sum_of(weights, (1,), True)
     order = [k for k in range(kind.ndim) if k != axis] + [axis]
-    rows = take(transpose(x, order), _within(places, node, extent), kind.ndim - 1)
+    rows = take(transpose(x, order), _within(positions, node, extent), kind.ndim - 1)
     return transpose(dense(rows, cast(weights, kind.dtype)), np.argsort(order).tolist())
 
 
-def _inside_only(weights: Node, places: Node, extent: Node, axis: int) -> Node:
+def _inside_only(weights: Node, positions: Node, extent: Node, axis: int) -> Node:
     """Weights of the elements that there are, which sum to 1 again."""
-    outside = logical_or(places < 0.0, places >= extent)
+    outside = logical_or(positions < 0.0, positions >= extent)
     kept = where(outside, _number(0.0), weights)
     total = sum_of(kept, (axis,), True)
     return kept / where(equal(total, _number(0.0)), _number(1.0), total)

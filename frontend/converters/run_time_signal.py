@@ -58,16 +58,16 @@ def dft_of_run(node: OnnxNode, axis: int | None) -> Node:
 def _along_any(node: OnnxNode) -> Node:
     """Along an axis that a run chooses: of x as a tensor of the axes before it, it, and those behind."""
     rank = node.rank
-    own, places = node.shapes.stand_for(node.type().shape[:-1]), arange(0, rank - 1, 1, "int64")
+    own, positions = node.shapes.stand_for(node.type().shape[:-1]), arange(0, rank - 1, 1, "int64")
     axis = from_the_end(as_int64(as_number(node[2])), integers(rank))
     known = logical_and(greater_equal(axis, integers(0)), less(axis, integers(rank - 1)))
-    around = (less(places, axis), equal(places, axis), greater(places, axis))
+    around = (less(positions, axis), equal(positions, axis), greater(positions, axis))
     parts = [product_of(where(part, own, integers(1)), (0,), True) for part in around]
     three = where(known, concatenate(parts, 0), integers(-1))
     before, extent, after = node.extents_of(three, "the extents around the axis of a transform, -1 if there is none,")
     made = _transformed_axis(node, (as_index(before), as_index(extent), as_index(after)))
     _, count, _, components = tensor_of(made).shape
-    shape = where(equal(places, axis), extent_as_number(node, count), own)
+    shape = where(equal(positions, axis), extent_as_number(node, count), own)
     found = node.extents_of(shape, "the shape of a transform")
     return reshape_to(made, (*found, components), node.shapes.inputs)
 
@@ -147,8 +147,8 @@ def stft_of_run(node: OnnxNode, signal: Node, onesided: bool) -> Node:
     whole = where(less(count, integers(0)), integers(-1), whole)
     (frames,) = node.extents_of(reshape(whole, (1,)), "the number of frames, -1 where there can be none,")
     begins = multiply(numbers_up_to(node, frames), steps)
-    places = add(expand_dims(begins, (1,)), expand_dims(numbers_up_to(node, length), (0,)))
-    taken: Node = take(signal, node.finish(places), 1)
+    positions = add(expand_dims(begins, (1,)), expand_dims(numbers_up_to(node, length), (0,)))
+    taken: Node = take(signal, node.finish(positions), 1)
     if window is not None:
         taken = multiply(taken, reshape_to(window, (length, ONE), inputs))
     batch, _, components = tensor_of(signal).shape

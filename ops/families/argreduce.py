@@ -124,13 +124,13 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
             return te.select(elsewhere, nowhere, te.cast(as_expr(i[axis]), kind))
 
         nearest = MAX if attrs.select_last_index else MIN
-        places = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows)
+        positions = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows)
 
         def element(*i: Axis) -> Expr:
-            return te.cast(places.total[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
+            return te.cast(positions.total[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
 
         made = te.compute(tensor_argument(result, "result").shape, element, name=name)
-        return RowStages(made, (extreme, places))
+        return RowStages(made, (extreme, positions))
 
     return compute
 

@@ -190,10 +190,12 @@ logical_xor = _plain("logical_xor", "either a or b", ("bool",), lambda a, b: a ^
 bitwise_and = _plain("bitwise_and", "the bits that are 1 in a and in b", INTEGER_KINDS, lambda a, b: a & b)
 bitwise_or = _plain("bitwise_or", "the bits that are 1 in a or in b", INTEGER_KINDS, lambda a, b: a | b)
 bitwise_xor = _plain("bitwise_xor", "the bits that differ in a and b", INTEGER_KINDS, lambda a, b: a ^ b)
-left_shift = _plain("left_shift", "a's bits moved b places up; 0 from a's width on", INTEGER_KINDS, lambda a, b: a << b)
+left_shift = _plain(
+    "left_shift", "a's bits moved up by b positions; 0 from a's width on", INTEGER_KINDS, lambda a, b: a << b
+)
 right_shift = _plain(
     "right_shift",
-    "a's bits moved b places down; copies of the sign from a's width on",
+    "a's bits moved down by b positions; copies of the sign from a's width on",
     INTEGER_KINDS,
     lambda a, b: a >> b,
 )

@@ -32,7 +32,7 @@ from ..definition.strategy import Compute, register_compute
 GROUP = OpGroup.REDUCTIONS
 
 ROWS = 4
-"""Rows summed side by side: an addition takes about as many cycles. More would need the same places of the cache."""
+"""Rows summed side by side: an addition takes about as many cycles. More would need the same sets of the cache."""
 LANES = 32
 COLUMNS = 1024
 """Neighbours summed side by side: their sums stay in the first cache."""

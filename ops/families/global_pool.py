@@ -98,11 +98,11 @@ def _fold(
             else FoldedRows(_fold_in_lanes(x, term, fold, name))
         )
         return replace(folded, total=te.compute(result.shape, lambda n, c, *_: folded.total[n, c], name=f"{name}.all"))
-    places = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
+    positions = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
 
     def element(*index: Axis) -> Expr:
         return fold.reduce(
-            term(x[tuple(places.get(d, i) for d, i in enumerate(index))]), axis=list(places.values()), where=None
+            term(x[tuple(positions.get(d, i) for d, i in enumerate(index))]), axis=list(positions.values()), where=None
         )
 
     return FoldedRows(te.compute(result.shape, element, name=f"{name}.whole"))

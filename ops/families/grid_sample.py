@@ -1,4 +1,4 @@
-"""grid_sample: an image read at the places of a grid, between its elements by interpolation.
+"""grid_sample: an image read at the positions of a grid, between its elements by interpolation.
 
 A coordinate of -1 … 1 spans the image: from the middle of its first element to that of its last (``align_corners``), or
 over their whole extents. Source: Jaderberg et al., Spatial transformer networks (2015), as ONNX's GridSample; the cubic
@@ -65,9 +65,9 @@ class _Line:
     attrs: GridSampleAttrs
     kind: DType
 
-    def place(self, coordinate: Expr) -> Expr:
-        """The place of a coordinate, in elements; for the nearest one a whole number. One beyond the image is brought
-        to its border, or reflected there."""
+    def position(self, coordinate: Expr) -> Expr:
+        """The position of a coordinate, in elements; for the nearest one a whole number. One beyond the image is
+        brought to its border, or reflected there."""
         length = te.cast(self.extent, self.kind)
         scaled = (coordinate + 1) * 0.5
         at = scaled * (length - 1) if self.attrs.align_corners else scaled * length - 0.5
@@ -99,10 +99,10 @@ class _Line:
             number = te.minimum(rest, period - rest if self.attrs.align_corners else period - 1 - rest)
         return te.maximum(te.minimum(number, self.extent - 1), 0)
 
-    def taps(self, place: Expr) -> list[tuple[Expr, Expr | None]]:
-        """The numbers of the elements around a place, and their weights; the nearest has none."""
-        first = te.floor(place)
-        number, share = as_index(te.cast(first, "int64")), place - first
+    def taps(self, position: Expr) -> list[tuple[Expr, Expr | None]]:
+        """The numbers of the elements around a position, and their weights; the nearest has none."""
+        first = te.floor(position)
+        number, share = as_index(te.cast(first, "int64")), position - first
         match self.attrs.mode:
             case "nearest":
                 return [(number, None)]
@@ -126,18 +126,18 @@ def _compute(attrs: GridSampleAttrs, inputs: Tensors, result: Type) -> Tensor:
     rank = len(lines)
     shape = tensor_argument(result, "result").shape
 
-    def place(axis: int) -> Tensor:
+    def position(axis: int) -> Tensor:
         """The grid has the coordinate of the last axis first."""
         return te.compute(
             (shape[0], *shape[2:]),
-            lambda *i: lines[axis].place(te.cast(grid[(*i, rank - 1 - axis)], kind)),
+            lambda *i: lines[axis].position(te.cast(grid[(*i, rank - 1 - axis)], kind)),
             name=f"grid_sample.place{axis}",
         )
 
-    places = [place(axis) for axis in range(rank)]
+    positions = [position(axis) for axis in range(rank)]
 
     def element(n: te.Axis, c: te.Axis, *at: te.Axis) -> Expr:
-        taps = [line.taps(where[(n, *at)]) for line, where in zip(lines, places, strict=True)]
+        taps = [line.taps(where[(n, *at)]) for line, where in zip(lines, positions, strict=True)]
         parts: list[Expr] = []
         for corner in itertools.product(*taps):
             read = x[(n, c, *(line.index(number) for line, (number, _) in zip(lines, corner, strict=True)))]
@@ -161,7 +161,7 @@ def _all(conditions: Sequence[Expr]) -> Expr:
 
 GRID_SAMPLE = register_op(
     "grid_sample",
-    "x at the places of a grid, whose coordinates of -1 to 1 span it; between its elements by interpolation",
+    "x at the positions of a grid, whose coordinates of -1 to 1 span it; between its elements by interpolation",
     [
         ("x", "[batch, channels, …]"),
         (
@@ -178,7 +178,7 @@ register_compute(GRID_SAMPLE, _compute)
 
 
 def grid_sample(x: Node, grid: Node, mode: str = "linear", padding: str = "zeros", align_corners: bool = False) -> Call:
-    """``x`` [batch, channels, …] at the places of ``grid`` [batch, …, axes], whose coordinates of -1 to 1 span the
+    """``x`` [batch, channels, …] at the positions of ``grid`` [batch, …, axes], whose coordinates of -1 to 1 span the
     image; that of the last axis comes first, as in ``torch.nn.functional.grid_sample``.
 
     ``mode`` is ``"linear"``, ``"nearest"`` or ``"cubic"``; beyond the image are ``"zeros"``, its ``"border"``, or its

@@ -1,5 +1,5 @@
-"""What loops of their own search and sort by: a heap of elements and their places along an axis, in memory that they
-give it (Williams, 1964, Algorithm 232); and the best of a block of elements, found as vectors."""
+"""What loops of their own search and sort by: a heap of elements and their positions along an axis, in memory that
+they give it (Williams, 1964, Algorithm 232); and the best of a block of elements, found as vectors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ BLOCK = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """An element and its place along the axis."""
+    """An element and its position along the axis."""
 
     value: Expr
-    place: Expr
+    position: Expr
 
     def comes_before(self, other: Item, largest: bool) -> Expr:
         """Whether it stands before another in the order: NaN is larger than all numbers, of equals the first wins."""
@@ -32,7 +32,7 @@ class Item:
             missing, other_missing = te.isnan(a), te.isnan(b)
             better = better | (missing & ~other_missing if largest else ~missing & other_missing)
             equal = equal | (missing & other_missing)
-        return better | (equal & (self.place < other.place))
+        return better | (equal & (self.position < other.position))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +44,7 @@ class Heap:
 
     builder: IRBuilder
     values: BufferPtr
-    places: BufferPtr
+    positions: BufferPtr
     before: tuple[Expr, ...] = ()
     after: tuple[Expr, ...] = ()
     largest: bool = True
@@ -52,19 +52,19 @@ class Heap:
     def item(self, at: Expr) -> Item:
         """The element number ``at`` of the heap, as expressions that load it."""
         index = (*self.before, at, *self.after)
-        return Item(self.values[index], self.places[index])
+        return Item(self.values[index], self.positions[index])
 
     def put(self, at: Expr, item: Item) -> None:
         """Store an element as number ``at`` of the heap, without looking at the order."""
         index = (*self.before, at, *self.after)
         self.values[index] = item.value
-        self.places[index] = item.place
+        self.positions[index] = item.position
 
     def sift(self, start: Expr, item: Item, end: Expr) -> None:
         """Put an item where ``start`` is, or below it, among the elements before ``end``: what stands behind it in the
         order goes up."""
         ib = self.builder
-        held = Item(ib.let("value", item.value), ib.let("place", item.place))
+        held = Item(ib.let("value", item.value), ib.let("place", item.position))
         hole, child = ib.allocate("index", (), "hole"), ib.allocate("index", (), "child")
         hole[()] = start
         child[()] = start * 2 + 1
@@ -90,7 +90,7 @@ class Heap:
         """Move the root to ``last``, which is the end of the heap from now on; what stood there becomes part of it."""
         ib, root = self.builder, as_index(0)
         moved = self.item(last)
-        item = Item(ib.let("moved", moved.value), ib.let("from_place", moved.place))
+        item = Item(ib.let("moved", moved.value), ib.let("from_place", moved.position))
         self.put(last, self.item(root))
         self.sift(root, item, last)
 

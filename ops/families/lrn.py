@@ -1,8 +1,8 @@
 """Local response normalisation, ``nn.lrn``: each element by the squares of its neighbours on the axis of channels.
 
-Vectors are of places where these are innermost in the layout, and a task goes through the channels of a few vectors, so
-that neighbours are in cache. Else they are of channels: the squares of a place are laid out in a row, which has zeros
-at both ends, and is read at each distance.
+Vectors are of positions where these are innermost in the layout, and a task goes through the channels of a few vectors,
+so that neighbours are in cache. Else they are of channels: the squares of a position are laid out in a row, which has
+zeros at both ends, and is read at each distance.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ GROUP = OpGroup.NORMALISATION
 MOST_NEIGHBOURS = 16
 """So many squares are added by one expression; more are left to a loop."""
 VECTORS = 8
-"""Of places, that a task goes through all channels with: what it reads again is in the first cache."""
+"""Positions that a task goes through all channels with: what it reads again is in the first cache."""
 PLACES = 8
 """Rows of squares that are made before the first is read: a read of what has just been written in two parts waits."""
 CYCLES_OF_POWER = 40
@@ -137,7 +137,7 @@ def _compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return _normalised(attrs, x, lambda i: sums[tuple(i)])
 
 
-# Vectors of places
+# Vectors of positions
 
 
 def _compute_planes(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -188,7 +188,7 @@ class _ChannelRows:
         kind = accumulator(x.dtype)
         primal = _primal_of(attrs.layout)
         extents = self.data.extents(x.shape)
-        places = [extents[axis] for axis in primal.names if axis != "C"]
+        positions = [extents[axis] for axis in primal.names if axis != "C"]
 
         def square(n: Axis, *index: Axis) -> Expr:
             *o, vector, lane = index
@@ -197,7 +197,7 @@ class _ChannelRows:
             return te.if_then_else(te.all(channel >= 0, channel < self.channels), value * value, te.const(0, kind))
 
         vectors = -(-(self.channels + 2 * self.margin) // self.lanes)
-        row = te.compute((*places, vectors, self.lanes), square, name="lrn.row")
+        row = te.compute((*positions, vectors, self.lanes), square, name="lrn.row")
 
         def squares(index: Sequence[Axis]) -> Expr:
             n, c, *o = source_index([as_index(i) for i in index], primal, self.data)

@@ -131,13 +131,13 @@ class _Search:
         found[()] = as_index(0)
         most = ib.let("most", te.minimum(as_index(self.limit[0]), room)).as_expr()
         with ib.while_loop((left[()] > 0) & (found[()] < most)):
-            place = ib.let("best", -heap.item(as_index(0)).place).as_expr()
-            box = self._box(sample, as_index(place))
+            position = ib.let("best", -heap.item(as_index(0)).position).as_expr()
+            box = self._box(sample, as_index(position))
             hits = ib.allocate(INT32, (LANES,), "hits")
             with ib.if_scope(self._is_clear(box, taken, found[()], hits)):
                 for k, value in enumerate((box.left, box.top, box.right, box.bottom, box.area)):
                     taken[k, found[()]] = value
-                self.chosen[sample, number, found[()]] = place
+                self.chosen[sample, number, found[()]] = position
                 found[()] = found[()] + 1
             left[()] = left[()] - 1
             heap.move_root(ib.let("last", left[()]).as_expr())
@@ -146,7 +146,7 @@ class _Search:
 
     def _collect(self, heap: Heap, sample: Expr, number: Expr, left: BufferPtr) -> None:
         """Put the candidates where the heap will be. Of equal scores the first box is to be the best, which is the
-        last in an order that ascends: so places are negated."""
+        last in an order that ascends: so positions are negated."""
         ib, count = self.builder, self.scores.shape[2]
         left[()] = as_index(0)
 

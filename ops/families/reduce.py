@@ -151,9 +151,9 @@ def fold_axes(
             others.append(te.reduce_axis((0, shape[d]), name=f"r{d}"))
             reduced[d] = others[-1]
 
-    def element(row: Sequence[Operand], places: dict[int, Operand]) -> Expr:
+    def element(row: Sequence[Operand], positions: dict[int, Operand]) -> Expr:
         own = iter(row)
-        return term(tuple(places[d] if d in places else next(own) for d in range(len(shape))))
+        return term(tuple(positions[d] if d in positions else next(own) for d in range(len(shape))))
 
     if by_rows:
         box = [shape[d] for d in span]

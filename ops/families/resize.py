@@ -90,7 +90,7 @@ def resize(
     """x with the extents of ``axes``, all but the first two if left out, made ``sizes``, or multiplied by ``scales``.
 
     One of the two is given; one scale is for all axes, and what scales give is rounded down. ``coordinates``,
-    ``nearest`` (how places are rounded) and the rest are as in ONNX; ``regions`` are the parts of the axes that
+    ``nearest`` (how positions are rounded) and the rest are as in ONNX; ``regions`` are the parts of the axes that
     "tf_crop_and_resize" takes, whose begin is 0 and whose end is 1.
     """
     how = Interpolation(mode, coordinates, nearest, cubic_a, exclude_outside, antialias, extrapolation_value)

@@ -46,7 +46,7 @@ class ResizeTableAttrs(Attrs):
     scale: float = attr("how many elements there are for one of the source; 0: the ratio of the extents")
     mode: str = attr("how elements between those of the grid are found", "nearest", one_of(*get_args(Mode)))
     coordinates: str = attr("where elements lie among the source's", "half_pixel", one_of(*get_args(Coordinates)))
-    nearest: str = attr("how places between them are rounded", "round_prefer_floor", one_of(*get_args(Nearest)))
+    nearest: str = attr("how positions between them are rounded", "round_prefer_floor", one_of(*get_args(Nearest)))
     cubic_a: float = attr("the coefficient of the cubic", -0.75)
     exclude_outside: bool = attr("elements beyond the edge have no weight, rather than the edge's value", default=False)
     antialias: bool = attr("the kernel is as much wider as the axis shrinks; for a scale that is given", default=False)
@@ -61,7 +61,7 @@ class ResizeTableAttrs(Attrs):
 
     @property
     def taps(self) -> range:
-        """How far the elements that are summed lie from the last one before a place; only 0 for the nearest one."""
+        """How far the elements that are summed lie from the last one before a position; only 0 for the nearest one."""
         return range(1) if self.mode == "nearest" else taps_of(self.scale or 1.0, self.interpolation)
 
 

@@ -2,7 +2,7 @@
 
 How many elements a bin has follows from the boxes, which are data, so both are loops of their own (``te.extern``):
 boxes and blocks of channels run in parallel, and the channels of a block are the lanes of vectors, which share the
-places and weights of what they read.
+positions and weights of what they read.
 
 Sources: He et al., Mask R-CNN (2017), and Girshick, Fast R-CNN (2015), as ONNX's RoiAlign and MaxRoiPool.
 """
@@ -152,17 +152,17 @@ class _Line:
         return self.builder.let("at", self.start + te.cast(number, kind) * self.bin_size + within).as_expr()
 
     def is_near(self, at: Expr) -> Expr:
-        """Whether a place is within the image, or at most an element beside it; NaN is not, and none is of an empty
+        """Whether a position is within the image, or at most an element beside it; NaN is not, and none is of an empty
         image."""
         return (at >= -1.0) & (at <= te.cast(self.extent, at.dtype)) & (self.extent > 0)
 
     def neighbours(self, at: Expr) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
-        """The elements around a place that is near, and their weights."""
+        """The elements around a position that is near, and their weights."""
         ib, last = self.builder, self.extent - 1
         inside = te.minimum(te.maximum(at, te.const(0, at.dtype)), te.cast(last, at.dtype))
-        place = ib.let("place", inside).as_expr()
-        low = ib.let("low", te.minimum(as_index(te.cast(place, "int64")), last)).as_expr()
-        part = ib.let("part", place - te.cast(low, at.dtype)).as_expr()
+        position = ib.let("place", inside).as_expr()
+        low = ib.let("low", te.minimum(as_index(te.cast(position, "int64")), last)).as_expr()
+        part = ib.let("part", position - te.cast(low, at.dtype)).as_expr()
         return (low, 1.0 - part), (ib.let("high", te.minimum(low + 1, last)).as_expr(), part)
 
 
@@ -210,7 +210,7 @@ def _align_compute(attrs: RoiAlignAttrs, inputs: Tensors, result: Type) -> te.Te
     return te.extern(tensor_argument(result, "result").shape, inputs, body, "roi_align", inputs[0].dtype)
 
 
-def _sample_bin(bins: _Bins, attrs: RoiAlignAttrs, rows: _Line, columns: _Line, place: tuple[Expr, Expr]) -> None:
+def _sample_bin(bins: _Bins, attrs: RoiAlignAttrs, rows: _Line, columns: _Line, position: tuple[Expr, Expr]) -> None:
     """Take all samples of a bin together. Where they are not averaged, a sample is the greatest of four weighted
     elements; one that is far from the image is 0."""
     ib, kind = bins.builder, bins.totals.dtype
@@ -229,11 +229,11 @@ def _sample_bin(bins: _Bins, attrs: RoiAlignAttrs, rows: _Line, columns: _Line, 
                 take(lambda channel: te.const(0, kind))
 
     with ib.for_range(0, rows.samples, name="sample_row") as i:
-        y = rows.at(place[0], i.as_expr())
+        y = rows.at(position[0], i.as_expr())
         with ib.if_scope(rows.is_near(y)):
             above, below = rows.neighbours(y)
             with ib.for_range(0, columns.samples, name="sample_column") as j:
-                x = columns.at(place[1], j.as_expr())
+                x = columns.at(position[1], j.as_expr())
                 with ib.if_scope(columns.is_near(x)):
                     corners = tuple(
                         (r, c, ib.let("weight", v * w).as_expr())
@@ -321,11 +321,11 @@ class _PooledLine:
         begin, end = (ib.let("bound", _as_index(self._bounded(self.start + bound))).as_expr() for bound in (low, high))
         return begin, end
 
-    def _bounded(self, place: Expr) -> Expr:
-        """A place brought to the image; NaN to its beginning."""
-        kind = place.dtype
-        inside = te.minimum(te.maximum(place, te.const(0, kind)), te.cast(self.extent, kind))
-        return te.select(te.isnan(place), te.const(0, kind), inside)
+    def _bounded(self, position: Expr) -> Expr:
+        """A position brought to the image; NaN to its beginning."""
+        kind = position.dtype
+        inside = te.minimum(te.maximum(position, te.const(0, kind)), te.cast(self.extent, kind))
+        return te.select(te.isnan(position), te.const(0, kind), inside)
 
 
 def _half_away(x: Expr) -> Expr:
@@ -368,7 +368,7 @@ def roi_align(
     of ``scale`` elements: [n, channels, rows, columns] of ``bins``. ``batch_indices`` [n] are the samples that the
     boxes are of; a box of a sample that there is not is 0.
 
-    A bin is the average of ``samples`` by ``samples`` places, 0 for one an element, each interpolated between four
+    A bin is the average of ``samples`` by ``samples`` positions, 0 for one an element, each interpolated between four
     elements; with ``mode="max"`` it is the greatest of all weighted elements. ``half_pixel`` says that elements lie at
     the middles of units; without it a box is an element large at least.
     """

@@ -135,16 +135,16 @@ class _Update:
                 ib.for_range(0, LANES, name="lane", kind="vectorized") as lane,
                 ib.if_scope(vector * LANES + lane < count),
             ):
-                place = _place(block * BLOCK + vector * LANES + lane, source.shape)
-                self.target[place] = source[place]
+                position = _place(block * BLOCK + vector * LANES + lane, source.shape)
+                self.target[position] = source[position]
 
-    def write(self, place: tuple[Expr, ...], value: Expr) -> None:
-        """Update the element at a place that is in bounds."""
-        old = self.target[place]
+    def write(self, position: tuple[Expr, ...], value: Expr) -> None:
+        """Update the element at a position that is in bounds."""
+        old = self.target[position]
         if self.target.dtype is BOOL:
-            self.target[place] = _OF_BOOLS[self.reduction](old, value)
+            self.target[position] = _OF_BOOLS[self.reduction](old, value)
         else:
-            self.target[place] = te.cast(REDUCTIONS[self.reduction](widened(old), widened(value)), self.target.dtype)
+            self.target[position] = te.cast(REDUCTIONS[self.reduction](widened(old), widened(value)), self.target.dtype)
 
 
 def _place(k: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -163,19 +163,19 @@ def _scatter_elements_compute(attrs: ScatterElementsAttrs, inputs: Tensors, resu
 
     def body(ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         ib = IRBuilder()
-        source, places, values = map(ib.buffer_ptr, ins)
+        source, positions, values = map(ib.buffer_ptr, ins)
         update = _Update(ib, ib.buffer_ptr(outs[0]), attrs.reduction)
         update.copy(source)
-        before, after = places.shape[:axis], places.shape[axis + 1 :]
+        before, after = positions.shape[:axis], positions.shape[axis + 1 :]
         columns = extent_of(after)
         blocks = (columns + (BLOCK - 1)) // BLOCK
         with ib.for_range(0, extent_of(before) * blocks, name="block", kind="parallel") as block:
             first = block % blocks * BLOCK
             count = te.minimum(columns - first, BLOCK)
-            with ib.for_range(0, places.shape[axis], name="k") as k, ib.for_range(0, count, name="column") as column:
+            with ib.for_range(0, positions.shape[axis], name="k") as k, ib.for_range(0, count, name="column") as column:
                 outer, inner = _place(block // blocks, before), _place(first + column, after)
                 index = (*outer, k.as_expr(), *inner)
-                at = ib.let("at", _from_start(places[index], source.shape[axis]))
+                at = ib.let("at", _from_start(positions[index], source.shape[axis]))
                 with ib.if_scope((at >= 0) & (at < source.shape[axis])):
                     update.write((*outer, at, *inner), values[index])
         return ib.get()
@@ -189,17 +189,18 @@ def _scatter_nd_compute(attrs: ScatterNdAttrs, inputs: Tensors, result: Type) ->
 
     def body(ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         ib = IRBuilder()
-        source, places, values = map(ib.buffer_ptr, ins)
+        source, positions, values = map(ib.buffer_ptr, ins)
         update = _Update(ib, ib.buffer_ptr(outs[0]), attrs.reduction)
         update.copy(source)
-        rest, outer = source.shape[depth:], places.shape[:lookup]
+        rest, outer = source.shape[depth:], positions.shape[:lookup]
         columns = extent_of(rest)
         with ib.for_range(0, (columns + (BLOCK - 1)) // BLOCK, name="block", kind="parallel") as block:
             count = te.minimum(columns - block * BLOCK, BLOCK)
             with ib.for_range(0, extent_of(outer), name="number") as number:
                 where = _place(number, outer)
                 at = [
-                    ib.let(f"at{d}", _from_start(places[(*where, as_index(d))], source.shape[d])) for d in range(depth)
+                    ib.let(f"at{d}", _from_start(positions[(*where, as_index(d))], source.shape[d]))
+                    for d in range(depth)
                 ]
                 inside = te.const(True, BOOL)
                 for d in range(depth):

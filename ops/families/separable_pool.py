@@ -110,8 +110,8 @@ class SeparablePool:
     def _fold_columns(self, x: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
         """``[…, row of the result, position in the padded row, …]``."""
         axes = spatial_axes(len(self.window))
-        places = [self.layout.position(axis) for axis in axes]
-        extents = [x.shape[at] for at in places]
+        positions = [self.layout.position(axis) for axis in axes]
+        extents = [x.shape[at] for at in positions]
         shape = list(result.shape)
         shape[self.row] = as_index(
             (self.outputs - 1) * self.strides[-1] + (self.window[-1] - 1) * self.dilation[-1] + 1
@@ -125,12 +125,12 @@ class SeparablePool:
                 )
                 place = [at - pad for at, pad in zip((*moved_on, own[-1]), self.padding, strict=False)]
                 read = [as_index(i) for i in index]
-                for at, where in zip(places, place, strict=True):
+                for at, where in zip(positions, place, strict=True):
                     read[at] = where
                 valid = inside(place, extents, self.padding, exceeds)
                 return te.if_then_else(valid, fold.term(x[tuple(read)]), fold.identity)
 
-            own = [as_index(index[at]) for at in places]
+            own = [as_index(index[at]) for at in positions]
             return reduce(fold.join, map(tap, product(*map(range, self.window[:-1]))))
 
         return te.compute(shape, element, name="pool.columns")

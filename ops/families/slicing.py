@@ -137,8 +137,8 @@ def strided_slice(
         first, last = _clipped(starts, "starts"), _clipped(ends, "ends")
         given = tuple(range(len(first))) if axes is None else integer_list(axes, "axes")
         apart = (1,) * len(first) if steps is None else _clipped(steps, "steps")
-    places = tuple(axis_of("strided_slice", x, axis) for axis in given)
-    return STRIDED_SLICE(x, attrs=StridedSliceAttrs(places, first, last, apart))
+    positions = tuple(axis_of("strided_slice", x, axis) for axis in given)
+    return STRIDED_SLICE(x, attrs=StridedSliceAttrs(positions, first, last, apart))
 
 
 def _clipped(indices: Sequence[int], name: str) -> tuple[int, ...]:

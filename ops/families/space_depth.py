@@ -194,7 +194,7 @@ register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
 
 @register_strategy(DEPTH_TO_SPACE)
 def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
-    """Vectors of channels are moved as they are; neighbours in a row come from different places."""
+    """Vectors of channels are moved as they are; neighbours in a row come from different positions."""
     strategy, layout = OpStrategy(), Layout(attrs.layout)
     movement = moved([*inputs, result])
     cost = movement if layout.axes[-1].name == "C" else CYCLES_PER_ELEMENT * elements(result)

@@ -74,13 +74,13 @@ def _compute(attrs: TopkAttrs, inputs: Tensors, result: Type) -> Tensors:
 
     def body(ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         ib = IRBuilder()
-        source, values, places = ib.buffer_ptr(ins[0]), *map(ib.buffer_ptr, outs)
+        source, values, positions = ib.buffer_ptr(ins[0]), *map(ib.buffer_ptr, outs)
         before, after = source.shape[:axis], source.shape[axis + 1 :]
         if const_int(k) == 0:
             return ib.get()
         with ib.for_range(0, extent_of((*before, *after)), name="row", kind="parallel") as row, ib.if_scope(k > 0):
-            place = unravel_index(row, (*before, *after))
-            _search_row(Heap(ib, values, places, place[:axis], place[axis:], attrs.largest), source, axis, k)
+            position = unravel_index(row, (*before, *after))
+            _search_row(Heap(ib, values, positions, position[:axis], position[axis:], attrs.largest), source, axis, k)
         return ib.get()
 
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])

@@ -143,10 +143,10 @@ def _group(sort: _Sort, which: BufferPtr, number: BufferPtr) -> None:
     """Number groups of equal rows in ascending order; ``which`` says of each row the group, ``number`` how many."""
     ib, one = sort.builder, te.const(1, INT64)
     number[0] = te.const(0, INT64)
-    with ib.for_range(0, sort.count, name="place") as place:
-        row = ib.let("row", as_index(sort.order[place])).as_expr()
-        with ib.if_scope(place > 0):
-            before = as_index(sort.order[place - 1])
+    with ib.for_range(0, sort.count, name="place") as position:
+        row = ib.let("row", as_index(sort.order[position])).as_expr()
+        with ib.if_scope(position > 0):
+            before = as_index(sort.order[position - 1])
             with ib.if_scope(sort.compare(before, row) != 0):
                 number[0] = number[0] + one
         which[row] = number[0]

@@ -193,17 +193,17 @@ def padded(x: te.Tensor, layout: Layout, padding: Sequence[int], name: str) -> t
     if not any(padding):
         return x
     axes = spatial_axes(len(padding) // 2)
-    places = [layout.position(axis) for axis in axes]
+    positions = [layout.position(axis) for axis in axes]
     shape = list(x.shape)
-    for d, place in enumerate(places):
-        shape[place] = shape[place] + (padding[d] + padding[len(places) + d])
+    for d, place in enumerate(positions):
+        shape[place] = shape[place] + (padding[d] + padding[len(positions) + d])
 
     def element(*index: Axis) -> Expr:
         where: list[Expr] = [as_index(i) for i in index]
-        for d, place in enumerate(places):
+        for d, place in enumerate(positions):
             where[place] = where[place] - padding[d]
-        extents = [x.shape[place] for place in places]
-        valid = inside([where[place] for place in places], extents, padding, [False] * len(places))
+        extents = [x.shape[place] for place in positions]
+        valid = inside([where[place] for place in positions], extents, padding, [False] * len(positions))
         return te.if_then_else(valid, x[tuple(where)], te.const(0, x.dtype))
 
     return te.compute(shape, element, name=name)

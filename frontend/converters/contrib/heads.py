@@ -110,25 +110,25 @@ def key_mask(node: OnnxNode, given: Node | None, like: Node, keys: Expr) -> Node
 
 def _between(node: OnnxNode, bounds: Node, batch: Expr, keys: Expr) -> Node:
     """Which keys are before the end of each sample, and not before its beginning, as [batch, 1, 1, keys]."""
-    places, extent = numbers_up_to(node, keys), tensor_of(bounds).shape[0]
+    positions, extent = numbers_up_to(node, keys), tensor_of(bounds).shape[0]
 
     def column(x: Node) -> Node:
         return expand_dims(as_int64(x), (1, 2, 3))
 
     if extent is batch:
-        return less(places, column(bounds))
+        return less(positions, column(bounds))
     samples, count = const_int(batch), const_int(extent)
     if samples is None or count != 2 * samples:
         raise node.unsupported(f"a mask of {extent} numbers for {batch} samples")
     ends, begins = (strided_slice(bounds, [start], [start + samples], [0]) for start in (0, samples))
-    return logical_and(less(places, column(ends)), greater_equal(places, column(begins)))
+    return logical_and(less(positions, column(ends)), greater_equal(positions, column(begins)))
 
 
 def causal_mask(node: OnnxNode, queries: Expr, keys: Expr) -> Node:
     """Which keys are not after a query, as [queries, keys]: the last query is where the last key is."""
     first = extent_as_number(node, keys - queries)
-    places = add(numbers_up_to(node, queries), first)
-    return less_equal(numbers_up_to(node, keys), expand_dims(places, (1,)))
+    positions = add(numbers_up_to(node, queries), first)
+    return less_equal(numbers_up_to(node, keys), expand_dims(positions, (1,)))
 
 
 def attend(

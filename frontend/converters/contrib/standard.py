@@ -55,8 +55,8 @@ def _range(node: OnnxNode) -> Value | Sequence[Value | None] | None:
 @contrib("Unique", inputs=1)
 def _unique(node: OnnxNode) -> Sequence[Node]:
     """The elements in the order in which they first occur, which of them each is, and how often each occurs."""
-    elements, _, places, counts = unique(node[0], None, False)
-    return elements, places, counts
+    elements, _, positions, counts = unique(node[0], None, False)
+    return elements, positions, counts
 
 
 @contrib("CDist", "metric", inputs=2)

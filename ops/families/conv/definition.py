@@ -144,13 +144,13 @@ def _what_is_read(
         return padded(x, attrs.data, attrs.padding, "conv.padded"), (1,) * rank
     outs, reach = known[:rank], [(w - 1) * d for w, d in zip(known[rank:], attrs.dilation, strict=True)]
     steps = tuple(math.gcd(s, d) if r else s for s, d, r in zip(attrs.strides, attrs.dilation, reach, strict=True))
-    places = [attrs.data.position(axis) for axis in spatial_axes(rank)]
-    ends = [const_int(x.shape[place]) for place in places]
+    positions = [attrs.data.position(axis) for axis in spatial_axes(rank)]
+    ends = [const_int(x.shape[place]) for place in positions]
     last = [((o - 1) * s + r) // s * s + s - 1 for o, s, r in zip(outs, attrs.strides, reach, strict=True)]
     pads = [begin + end for begin, end in zip(attrs.padding[:rank], attrs.padding[rank:], strict=True)]
     last = [e if n is None else min(e, n + p - 1) for e, n, p in zip(last, ends, pads, strict=True)]
     shape = list(x.shape)
-    for place, end, step in zip(places, last, steps, strict=True):
+    for place, end, step in zip(positions, last, steps, strict=True):
         shape[place] = as_index(end // step + 1)
     if not any(attrs.padding) and all(a is b for a, b in zip(shape, x.shape, strict=True)):
         return x, steps
@@ -159,9 +159,9 @@ def _what_is_read(
 
     def element(*index: Axis) -> Expr:
         where: list[Expr] = [as_index(i) for i in index]
-        for d, place in enumerate(places):
+        for d, place in enumerate(positions):
             where[place] = where[place] * steps[d] - attrs.padding[d]
-        valid = inside([where[place] for place in places], [x.shape[place] for place in places], begins, exceeds)
+        valid = inside([where[place] for place in positions], [x.shape[place] for place in positions], begins, exceeds)
         return te.if_then_else(valid, x[tuple(where)], te.const(0, x.dtype))
 
     return te.compute(shape, element, name="conv.padded"), steps

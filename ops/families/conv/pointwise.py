@@ -192,7 +192,7 @@ def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
 
 
 def _schedule_vectors(stage: StageView, lanes: int, parallel: bool) -> LoopView:
-    """Channel by channel, which reads the source in order, to lines at other places of a page; gives the loop over
+    """Channel by channel, which reads the source in order, to lines at other offsets in a page; gives the loop over
     channels."""
     n, vector, channel, lane = stage.loops
     stage.storage_align(1, 2 * lanes, lanes)

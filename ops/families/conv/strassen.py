@@ -46,7 +46,7 @@ from .problem import ConvProblem
 class StrassenConvAttrs(Attrs):
     """The attributes of ``nn.strassen_conv2d``, which has neither padding nor groups."""
 
-    strides: tuple[int, ...] = attr("step from place to place, of H and of W", (1, 1), all_positive)
+    strides: tuple[int, ...] = attr("step from position to position, of H and of W", (1, 1), all_positive)
     data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
     out_layout: str = attr("layout of the result, alike; empty: that of x", "")
 
@@ -75,8 +75,8 @@ def _relation(types: Sequence[Type], attrs: StrassenConvAttrs) -> Type:
         raise TypeInferenceError(f"x has {extents['C']} channels, but planes have 2 · {terms}, each half in blocks")
     if width % attrs.out.factor("C"):
         raise TypeInferenceError(f"panels of {width} filters do not fall into blocks of out_layout {attrs.out}")
-    places = window_shape([extents["H"], extents["W"]], (1, 1), attrs.strides, (1, 1), (0,) * 4)
-    named = {"N": extents["N"], "C": as_index(2 * panels * width), "H": places[0], "W": places[1]}
+    positions = window_shape([extents["H"], extents["W"]], (1, 1), attrs.strides, (1, 1), (0,) * 4)
+    named = {"N": extents["N"], "C": as_index(2 * panels * width), "H": positions[0], "W": positions[1]}
     return TensorType(attrs.out.shape(named), x.dtype)
 
 
@@ -112,7 +112,7 @@ class StrassenStages(Stages):
 
 @dataclass(frozen=True, slots=True)
 class StrassenConv:
-    """A convolution of which all but the number of images is known, to ``outputs`` places; its cuts."""
+    """A convolution of which all but the number of images is known, to ``outputs`` positions; its cuts."""
 
     outputs: tuple[int, ...]
     cuts: Quartered
@@ -124,8 +124,8 @@ class StrassenConv:
         cuts, block = self.cuts, attrs.data.factor("C")
         blocks = cuts.terms // 2 // block
 
-        def left(batch: Sequence[Axis], place: Expr, k: int, at: Axis, lane: Axis) -> Expr:
-            y, across = unravel_index(place, self.outputs)
+        def left(batch: Sequence[Axis], position: Expr, k: int, at: Axis, lane: Axis) -> Expr:
+            y, across = unravel_index(position, self.outputs)
             return x[(*batch, k * blocks + at, y * attrs.strides[0], across * attrs.strides[1], lane)]
 
         sums = cuts.sums(x.shape[:1], block, left)
@@ -171,10 +171,10 @@ def _strategy(attrs: StrassenConvAttrs, inputs: Sequence[Type], result: Type, ta
     return strategy
 
 
-def _tile(places: int, blocks: int, lanes: int, kind: DType, target: Target) -> RegisterTile:
+def _tile(positions: int, blocks: int, lanes: int, kind: DType, target: Target) -> RegisterTile:
     """The register tile of a quarter that has so many blocks of filters, each of ``lanes``."""
     registers = target.vector_registers // math.ceil(lanes / target.lanes(kind)) - SPARE_REGISTERS
-    tile = channel_tile(1, math.ceil(places / 2), blocks, registers)
+    tile = channel_tile(1, math.ceil(positions / 2), blocks, registers)
     return RegisterTile(tile.columns, tile.blocks, lanes)
 
 

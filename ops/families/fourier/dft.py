@@ -89,10 +89,10 @@ def _reals(x: Node, length: int) -> Node:
     kind = tensor_of(x)
     if const_int(kind.shape[-1]) == 1:
         x = pad(x, [0] * kind.ndim, [0] * (kind.ndim - 1) + [1])
-    places = np.arange(length)
-    mirrored = places > length // 2
+    positions = np.arange(length)
+    mirrored = positions > length // 2
     signs = np.stack([np.ones(length), np.where(mirrored, -1.0, 1.0)], axis=1)
-    half = take(x, Constant(np.where(mirrored, length - places, places)), kind.ndim - 2)
+    half = take(x, Constant(np.where(mirrored, length - positions, positions)), kind.ndim - 2)
     whole = multiply(half, _constant(signs, x))
     return strided_slice(_transformed(whole, length, True), [0], [1], axes=[kind.ndim - 1])
 

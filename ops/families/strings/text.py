@@ -49,10 +49,10 @@ class Text:
     spans: BufferPtr
     utf8: BufferPtr
 
-    def piece(self, place: Sequence[Expr]) -> Piece:
+    def piece(self, position: Sequence[Expr]) -> Piece:
         """The bytes of a string, as far as they are there."""
         ib, (size,) = self.builder, self.utf8.shape
-        span = ib.let("span", self.spans[tuple(place)]).as_expr()
+        span = ib.let("span", self.spans[tuple(position)]).as_expr()
         offset = te.minimum(as_index(span >> LENGTH_BITS), size)
         begin = ib.let("begin", te.maximum(offset, 0)).as_expr()
         length = te.minimum(as_index(span & LENGTHS), size - begin)
@@ -72,7 +72,7 @@ class Text:
 
     @contextmanager
     def each_string(self) -> Iterator[tuple[Expr, ...]]:
-        """A loop over the places of all strings, side by side."""
+        """A loop over the positions of all strings, side by side."""
         with self.builder.for_range(0, extent_of(self.spans.shape), name="string", kind="parallel") as number:
             yield unravel_index(number, self.spans.shape)
 
