@@ -224,8 +224,8 @@ def test_factors_that_are_fed_are_not_summed():
 def test_groups_are_equal_parts_of_a_half(rows):
     kind = lw.var("x", (1,), "float32").type.dtype
     for terms, columns in ((64, 64), (512, 128), (3072, 768)):
-        cuts = Quartered(rows, terms, columns, 32, RegisterTile(13, 2, 16), kind, AVX512)
-        assert cuts.half % cuts.group == 0
+        blocking = Quartered(rows, terms, columns, 32, RegisterTile(13, 2, 16), kind, AVX512)
+        assert blocking.half % blocking.group == 0
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_groups_are_equal_parts_of_a_half(rows):
         ((4,), (1, 7, 2, 16), r"a must be a matrix at least"),
         ((0, 4), (1, 7, 2, 16), r"a must be a matrix at least, with a known number of rows, not 0"),
         ((te.var("m"), 4), (1, 7, 2, 16), r"with a known number of rows"),
-        ((3, 6), (1, 7, 2, 16), r"a has 6 terms, but planes have 2 · 2"),
+        ((3, 6), (1, 7, 2, 16), r"a has a reduction extent of 6, but planes have 2 · 2"),
         ((3, 4), (1, 8, 2, 16), r"planes must be \[panel, 7, K / 2, column\], all known, not 0, found"),
         ((3, 0), (1, 7, 0, 16), r"all known, not 0"),
     ],

@@ -112,28 +112,28 @@ class StrassenStages(Stages):
 
 @dataclass(frozen=True, slots=True)
 class StrassenConv:
-    """A convolution of which all but the number of images is known, to ``outputs`` positions; its cuts."""
+    """A convolution of which all but the number of images is known, to ``outputs`` positions; its blocking."""
 
     outputs: tuple[int, ...]
-    cuts: Quartered
+    blocking: Quartered
 
     def compute(self, attrs: StrassenConvAttrs, inputs: Tensors, result: Type) -> StrassenStages:
         """The result, over the sums of quarters of x, whose rows are positions, and the seven products of these with
         the planes."""
         x, planes = inputs
-        cuts, block = self.cuts, attrs.data.factor("C")
-        blocks = cuts.terms // 2 // block
+        blocking, block = self.blocking, attrs.data.factor("C")
+        blocks = blocking.reduction_extent // 2 // block
 
         def left(batch: Sequence[Axis], position: Expr, k: int, at: Axis, lane: Axis) -> Expr:
             y, across = unravel_index(position, self.outputs)
             return x[(*batch, k * blocks + at, y * attrs.strides[0], across * attrs.strides[1], lane)]
 
-        sums = cuts.sums(x.shape[:1], block, left)
-        products = cuts.products(sums, planes)
+        sums = blocking.sums(x.shape[:1], block, left)
+        products = blocking.products(sums, planes)
 
         def element(n: Axis, ko: Axis, y: Axis, across: Axis, ki: Axis) -> Expr:
-            return cuts.result(
-                products, [n], ravel_index([as_index(y), as_index(across)], self.outputs), ko * cuts.tile.lanes + ki
+            return blocking.result(
+                products, [n], ravel_index([as_index(y), as_index(across)], self.outputs), ko * blocking.tile.lanes + ki
             )
 
         made = te.compute(tensor_argument(result, "result").shape, element, name="strassen")
@@ -143,12 +143,12 @@ class StrassenConv:
         """The schedule of ``compute``, by loops of the result over halves of positions and of filters; ``Quartered``
         does the rest."""
         schedule, main = schedule_around(anchor.result, outputs, [anchor.products, anchor.sums], target)
-        stage, cuts = schedule[main], self.cuts
+        stage, blocking = schedule[main], self.blocking
         n, block, y, across, lane = stage.loops[: main.ndim]
-        i, row = stage.split(stage.fuse(y, across), factor=cuts.half)
-        j, block = stage.split(block, factor=cuts.columns // 2 // cuts.tile.lanes)
-        panel, vector = stage.split(block, factor=cuts.width // cuts.tile.lanes)
-        cuts.schedule(schedule, stage, ResultLoops([n], i, row, j, panel, vector, lane), anchor.products)
+        i, row = stage.split(stage.fuse(y, across), factor=blocking.half)
+        j, block = stage.split(block, factor=blocking.columns // 2 // blocking.tile.lanes)
+        panel, vector = stage.split(block, factor=blocking.width // blocking.tile.lanes)
+        blocking.schedule(schedule, stage, ResultLoops([n], i, row, j, panel, vector, lane), anchor.products)
         return schedule
 
 
@@ -159,11 +159,11 @@ def _strategy(attrs: StrassenConvAttrs, inputs: Sequence[Type], result: Type, ta
     outputs = known_window(kind.shape[2:4])
     lanes, filters = attrs.out.factor("C"), 2 * panels * width
     tile = _tile(math.prod(outputs), width // lanes, lanes, kind.dtype, target)
-    cuts = Quartered(math.prod(outputs), 2 * terms, filters, width, tile, kind.dtype, target)
-    cycles = tile_cycles(1, cuts.half, ChannelTile(1, tile.rows, tile.vectors), target.fma_per_cycle)
+    blocking = Quartered(math.prod(outputs), 2 * terms, filters, width, tile, kind.dtype, target)
+    cycles = tile_cycles(1, blocking.half, ChannelTile(1, tile.rows, tile.vectors), target.fma_per_cycle)
     steps = cycles * filters / 2 / tile.columns
-    made = StrassenConv(outputs, cuts)
-    cost = cuts.cost(
+    made = StrassenConv(outputs, blocking)
+    cost = blocking.cost(
         elements_of(kind.shape[:1]), PRODUCTS * terms * steps * math.ceil(lanes / target.lanes(kind.dtype))
     )
     strategy = OpStrategy()

@@ -47,9 +47,9 @@ def _relation(types: Sequence[Type], attrs: BatchMatmulAttrs) -> Type:
     kind = product_dtype([a, b], ["a", "b"], attrs.out_dtype)
     if a.ndim != 3 or b.ndim != 3:
         raise TypeInferenceError(f"a and b are batches of matrices, which have 3 axes, found {a} and {b}")
-    rows, terms = _turned(a, attrs.transpose_a).shape[1:]
-    same_terms, columns = _turned(b, attrs.transpose_b).shape[1:]
-    check_contraction(terms, same_terms, "a", "b")
+    rows, left_extent = _turned(a, attrs.transpose_a).shape[1:]
+    right_extent, columns = _turned(b, attrs.transpose_b).shape[1:]
+    check_contraction(left_extent, right_extent, "a", "b")
     return TensorType((*broadcast_shapes([a.shape[:1], b.shape[:1]], ("a", "b")), rows, columns), kind)
 
 
@@ -94,8 +94,8 @@ def _with_rows(compute: Compute) -> Compute:
 
     def turned(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor | Computed:
         a, b = inputs
-        batch, terms, rows = a.shape
-        by_rows = te.compute((batch, rows, terms), lambda n, row, k: a[n, k, row], name="rows")
+        batch, extent, rows = a.shape
+        by_rows = te.compute((batch, rows, extent), lambda n, row, k: a[n, k, row], name="rows")
         return compute(attrs, (by_rows, b), result)
 
     return turned

@@ -1,10 +1,10 @@
-"""How a product whose right factor stands in panels is cut: for registers, for caches and for threads.
+"""How a product whose right factor stands in panels is blocked: for registers, for caches and for threads.
 
-    rows of the left factor, each copied to another place of a page than its neighbours, where they would evict each
+    rows of the left factor, each copied to another offset in its page than its neighbours, where they would evict each
     other from the first cache: an extent of 1024 is bad for that, one of 1000 is not
     for task in parallel(chunks of panels × blocks of rows):
         for panel in chunk:                                    a chunk stays in the second cache, for all blocks of rows
-            sums of a register tile, over all terms
+            sums of a register tile, over the whole reduction
             what follows them, on the tile
 
 Its sizes are decisions of the schedule, by name, whose defaults follow from the sizes of the product and of the target
@@ -60,16 +60,16 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class BlockingPlan:
-    """What the decisions of a product are by default: its tile, whether its right factor is packed, and the cuts of one
-    with a given tile that is packed or not."""
+    """What the decisions of a product are by default: its tile, whether its right factor is packed, and the blocking
+    of one with a given tile that is packed or not."""
 
     tile: RegisterTile
     pack: bool
-    cuts: Callable[[RegisterTile, bool], Blocking]
+    blocking: Callable[[RegisterTile, bool], Blocking]
 
 
 def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
-    """The cuts for a product; ``vectors`` is how wide the panels are, if that is given."""
+    """The blocking of a product; ``vectors`` is how wide the panels are, if that is given."""
     kind = product.result.dtype
     tile = register_tile(
         product.rows, product.columns, target, kind, vectors=vectors, streaming=STREAMING, steps=STEPS_UNROLLED
@@ -78,12 +78,12 @@ def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None 
 
 
 def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blocking:
-    """The cuts for a product whose register tile is given."""
+    """The blocking of a product whose register tile is given."""
     kind = product.result.dtype
     panels = math.ceil(product.columns / tile.columns)
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
     chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
-    copies_rows = not product.left_transposed and evict_each_other(tile.rows, product.terms, kind)
+    copies_rows = not product.left_transposed and evict_each_other(tile.rows, product.reduction_extent, kind)
     return Blocking(tile, chunk, copies_rows)
 
 
@@ -94,17 +94,17 @@ def copying(product: MatrixProduct, blocking: Blocking) -> float:
 
 def blocking_plan(product: MatrixProduct, tile: RegisterTile, pack: bool, target: Target) -> BlockingPlan:
     """The plan of a product of floats as they lie, or in panels."""
-    return BlockingPlan(tile, pack, partial(_cuts, product, target))
+    return BlockingPlan(tile, pack, partial(_blocking_with, product, target))
 
 
-def _cuts(product: MatrixProduct, target: Target, tile: RegisterTile, pack: bool) -> Blocking:
+def _blocking_with(product: MatrixProduct, target: Target, tile: RegisterTile, pack: bool) -> Blocking:
     blocking = with_tile(product, tile, target)
     return packed_by_chunks(product, blocking, target) if pack else blocking
 
 
 def packed_by_chunks(product: MatrixProduct, blocking: Blocking, target: Target) -> Blocking:
-    """The cuts for panels that are made at run time: for few blocks of rows, by the task that has a chunk, which finds
-    them in the second cache then. More blocks of rows are tasks of their own, and all panels are made before."""
+    """The blocking for panels that are made at run time: for few blocks of rows, by the task that has a chunk, which
+    finds them in the second cache then. More blocks of rows are tasks of their own, and all panels are made before."""
     tile = blocking.tile
     panels, blocks = math.ceil(product.columns / tile.columns), math.ceil(product.rows / tile.rows)
     known = const_int(product.left.shape[-2]) is not None
@@ -117,7 +117,7 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
     """How many panels are a chunk, at most so many, that stays in half of the second cache. With open rows all chunks
     are whole: tasks are divided by an open number of blocks then, which would hide where the last one ends."""
     panels = math.ceil(product.columns / tile.columns)
-    panel_bytes = product.terms * tile.columns * product.result.dtype.storage_bytes
+    panel_bytes = product.reduction_extent * tile.columns * product.result.dtype.storage_bytes
     most = min(target.l2_bytes // 2 // panel_bytes, most)
     is_open = None in [const_int(extent) for extent in product.result.shape[:-1]]
     return largest_divisor(panels, max(1, most)) if is_open else near_divisor(panels, most)
@@ -192,20 +192,22 @@ def decide_blocking(
     pack: bool,
     copyable: bool,
 ) -> Blocking:
-    """The cuts of a product by the decisions of its schedule. None of them changes the order of a sum."""
+    """The blocking of a product by the decisions of its schedule. None of them changes the order of a sum."""
     in_panels = pack or right_layout == "panels"
     rows, columns = (const_int(extent) or MANY_ROWS for extent in product.sums.shape[-2:])
     tile = decide_tile(schedule, plan.tile, rows, columns, target, keeps_width=right_layout == "panels")
-    cuts = plan.cuts(tile, pack)
-    packs_chunks = schedule.decide("packs_chunks", [False, True] if pack else [False], cuts.packs_chunks and pack)
-    chunk = schedule.decide("chunk", part_sizes(math.ceil(columns / tile.columns), cuts.chunk), cuts.chunk)
-    copies_rows = schedule.decide("copies_rows", [False, True] if copyable else [False], cuts.copies_rows and copyable)
-    terms = const_int(product.sums.op.reduce_axis[0].extent)
-    unrolled = [count for count in UNROLLED if count == 1 or (terms or 1) % count == 0]
-    steps = schedule.decide("steps", unrolled, cuts.steps if cuts.steps in unrolled else 1)
-    panel_bytes = (terms or MANY_TASKS) * tile.columns * product.right.dtype.storage_bytes
+    default = plan.blocking(tile, pack)
+    packs_chunks = schedule.decide("packs_chunks", [False, True] if pack else [False], default.packs_chunks and pack)
+    chunk = schedule.decide("chunk", part_sizes(math.ceil(columns / tile.columns), default.chunk), default.chunk)
+    copies_rows = schedule.decide(
+        "copies_rows", [False, True] if copyable else [False], default.copies_rows and copyable
+    )
+    extent = const_int(product.sums.op.reduce_axis[0].extent)
+    unrolled = [count for count in UNROLLED if count == 1 or (extent or 1) % count == 0]
+    steps = schedule.decide("steps", unrolled, default.steps if default.steps in unrolled else 1)
+    panel_bytes = (extent or MANY_TASKS) * tile.columns * product.right.dtype.storage_bytes
     far = in_panels and panel_bytes > target.l1_bytes // 2
-    ahead = max(1, STEPS_AHEAD // max(steps, cuts.steps)) if far else 0
+    ahead = max(1, STEPS_AHEAD // max(steps, default.steps)) if far else 0
     ahead = schedule.decide("ahead", AHEAD if in_panels else [0], ahead)
     most = 1 if packs_chunks else math.ceil(rows / tile.rows)
     blocks = schedule.decide("blocks", [size for size in part_sizes(most, 1) if size & (size - 1) == 0], 1)
@@ -213,7 +215,7 @@ def decide_blocking(
 
 
 def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
-    """Keep a tile of sums in registers while the terms go by; gives the loop over these."""
+    """Keep a tile of sums in registers while the reduction runs; gives the loop over it."""
     (core,) = stage.op.outputs
     tile, steps = blocking.tile, blocking.steps
     *outer, row, column, term = stage.loops

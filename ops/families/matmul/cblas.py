@@ -123,10 +123,10 @@ class BlasProduct:
 
     def _body(self, ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = te.IRBuilder()
-        rows, columns, terms = self.a.rows, self.b.columns, self.a.columns
+        rows, columns, reduction_extent = self.a.rows, self.b.columns, self.a.columns
         result = Operand(self.batch, rows, columns)
         a, b, c = (x.view(buffer) for x, buffer in zip((self.a, self.b, result), (*ins, *outs), strict=True))
-        block = _block(self.batch, rows, columns, terms)
+        block = _block(self.batch, rows, columns, reduction_extent)
         down, across = (
             simplify((extent + (size - 1)) // size) for extent, size in zip((rows, columns), block, strict=True)
         )
@@ -138,9 +138,9 @@ class BlasProduct:
             height, width = minimum(block[0], rows - row), minimum(block[1], columns - column)
             ib.call(
                 GEMM[str(c.dtype)],
-                *flags, width, height, terms, 1.0,
-                self.b.block(b, self._matrix(self.b, at), (ZERO, column), (terms, width)), self.b.leading,
-                self.a.block(a, self._matrix(self.a, at), (row, ZERO), (height, terms)), self.a.leading,
+                *flags, width, height, reduction_extent, 1.0,
+                self.b.block(b, self._matrix(self.b, at), (ZERO, column), (reduction_extent, width)), self.b.leading,
+                self.a.block(a, self._matrix(self.a, at), (row, ZERO), (height, reduction_extent)), self.a.leading,
                 0.0, result.block(c, at, (row, column), (height, width)), result.leading,
             )  # fmt: skip
         return ib.get()
@@ -205,10 +205,10 @@ def _product(extents: Sequence[Expr]) -> Expr:
     return simplify(math.prod(extents, start=ONE))
 
 
-def _block(batch: Sequence[Expr], rows: Expr, columns: Expr, terms: Expr) -> tuple[int, int]:
+def _block(batch: Sequence[Expr], rows: Expr, columns: Expr, reduction_extent: Expr) -> tuple[int, int]:
     """Rows and columns of one call's result. The longer side is cut, so that what the calls share is small; where
     depends on shapes alone, so that results do not depend on the number of threads."""
-    height, width, depth = (const_int(e) or LONG for e in (rows, columns, terms))
+    height, width, depth = (const_int(e) or LONG for e in (rows, columns, reduction_extent))
     matrices = math.prod(const_int(e) or 1 for e in batch)
     longer = max(height, width)
     tasks = min(MAX_TASKS // min(matrices, MAX_TASKS), height * width * depth // TASK_OPERATIONS, longer // MIN_BLOCK)

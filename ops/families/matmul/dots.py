@@ -1,7 +1,8 @@
-"""The implementation of nn.matmul and nn.dense for few rows or few columns whose factors lie along the terms.
+"""The implementation of nn.matmul and nn.dense for few rows or few columns whose factors lie along the reduction.
 
-Each element of the result is a sum over neighbours in memory, so the *terms* are the lanes: nothing is copied into
-another order first, and the large factor is read once, as it lies. This takes the order of sums from the definition.
+Each element of the result is a sum over neighbours in memory, so the *reduction axis* has the lanes: nothing is
+copied into another order first, and the large factor is read once, as it lies. This takes the order of sums from the
+definition.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ FEW_ROWS_OF_BYTES = 8
 LANES_PER_COLUMN = 6
 """With more columns than one for so many lanes, vectors of columns are full enough: time was seen to be equal at 5."""
 LEAST_VECTORS = 2
-"""Fewer vectors of terms than this are hardly worth the sum over lanes at their end."""
+"""Fewer vectors along the reduction than this are hardly worth the sum over lanes at their end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Dots:
 
 
 def _keep_in_registers(stage: StageView) -> None:
-    """Vectors of the tile's sums, while the terms go by."""
+    """Vectors of the tile's sums, while the reduction runs."""
     *outer, row, column, lane, terms = stage.loops
     stage.reorder(*outer, terms, row, column, lane)
     stage.unroll(row)
@@ -111,7 +112,7 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     """Offer it for few rows, or where the right factor is not turned over already, for few columns."""
     kind = product.result.dtype
     lanes = target.lanes(accumulator(kind))
-    if product.terms < LEAST_VECTORS * lanes:
+    if product.reduction_extent < LEAST_VECTORS * lanes:
         return
     rows, columns = product.left.shape[-2], product.result.shape[-1]
     few, many = (rows, columns) if product.transposed else (columns, rows)

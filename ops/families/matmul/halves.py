@@ -39,12 +39,12 @@ class Widened:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``: products of factors in float32."""
 
     plan: BlockingPlan
-    terms: int
+    reduction_extent: int
     transposed: bool
 
     def count(self) -> int:
         """How many products make a sum."""
-        return self.terms
+        return self.reduction_extent
 
     def factor(self, value: Callable[[Expr], Expr], at: Expr) -> Expr:
         """What is multiplied, number ``at`` of those that ``value`` gives the terms of."""
@@ -104,10 +104,10 @@ class Pairs(Widened):
     __slots__ = ()
 
     def count(self) -> int:
-        return count_pairs(self.terms)
+        return count_pairs(self.reduction_extent)
 
     def factor(self, value: Callable[[Expr], Expr], at: Expr) -> Expr:
-        return pair_of(value, at, self.terms)
+        return pair_of(value, at, self.reduction_extent)
 
     def multiply(self, left: Expr, right: Expr) -> Expr:
         """The sum of both products of two words, in float32."""
@@ -146,7 +146,7 @@ def of_factors(product: MatrixProduct, terms: int, kind: DType) -> MatrixProduct
 
 
 def factor_blocking(product: MatrixProduct, target: Target, vectors: int | None = None) -> Blocking:
-    """The cuts for a product of factors, which are made, where others may be copied."""
+    """The blocking of a product of factors, which are made, where others may be copied."""
     return replace(choose_blocking(product, target, vectors), copies_rows=True)
 
 
@@ -166,13 +166,13 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
     sums = accumulator(kind)
     if not kind.is_float or kind is sums or product.right.dtype is not kind:
         return
-    offers = [("matmul.widened", 15, Widened, of_factors(product, product.terms, sums))]
+    offers = [("matmul.widened", 15, Widened, of_factors(product, product.reduction_extent, sums))]
     if kind is BFLOAT16 and multiplies_pairs(target):
-        offers.append(("matmul.pairs", 16, Pairs, of_factors(product, count_pairs(product.terms), INT32)))
+        offers.append(("matmul.pairs", 16, Pairs, of_factors(product, count_pairs(product.reduction_extent), INT32)))
     for name, plevel, implementation, factors in offers:
         blocking = factor_blocking(factors, target)
         plan = factor_plan(factors, blocking.tile, True, target)
-        made = implementation(plan, product.terms, product.transposed)
+        made = implementation(plan, product.reduction_extent, product.transposed)
         strategy.add_implementation(
             made.compute,
             made.schedule,

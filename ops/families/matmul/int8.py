@@ -53,7 +53,7 @@ class BytePaneled:
     """Words of the left factor's rows times words of the right factor's columns, these in panels."""
 
     tile: RegisterTile
-    terms: int
+    reduction_extent: int
     transposed: bool
     pack: bool
 
@@ -69,14 +69,16 @@ class BytePaneled:
 
         def of_column(*index: Axis) -> Expr:
             *outer, at, column = index
-            return product.right_word(word(lambda k: b[(*outer, k, column)], as_index(at), self.terms))
+            return product.right_word(word(lambda k: b[(*outer, k, column)], as_index(at), self.reduction_extent))
 
-        shape = (*b.shape[:-2], as_index(count_words(self.terms)), b.shape[-1])
+        shape = (*b.shape[:-2], as_index(count_words(self.reduction_extent)), b.shape[-1])
         return sum_words(a, te.compute(shape, of_column, name="right"), right_layout(self.transposed), product, result)
 
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
         """The schedule of ``compute``, as that of a product of floats, whose panels are copies if ``pack`` is set."""
-        return schedule_words(anchor, outputs, self.terms, self.tile, target, right_layout(self.transposed), self.pack)
+        return schedule_words(
+            anchor, outputs, self.reduction_extent, self.tile, target, right_layout(self.transposed), self.pack
+        )
 
 
 def sum_words(
@@ -104,27 +106,28 @@ def sum_words(
 def schedule_words(
     product: WordStages,
     outputs: Tensors,
-    terms: int,
+    reduction_extent: int,
     tile: RegisterTile,
     target: Target,
     layout: RightLayout,
     pack: bool = False,
 ) -> Schedule:
     """Schedule a product of words, with the stages that these are made of."""
-    alone = [*product.before, *([product.left] if terms % BYTES else [])]  # whole words are read where they are
-    plan = BlockingPlan(tile, pack, partial(_word_blocking, product.sums, terms, target))
+    made = [product.left] if reduction_extent % BYTES else []  # whole words are read where they are
+    alone = [*product.before, *made]
+    plan = BlockingPlan(tile, pack, partial(_word_blocking, product.sums, reduction_extent, target))
     schedule = schedule_blocked(product, outputs, plan, target, layout, alone)
     for tensor in alone:
         schedule_freely(schedule, schedule[tensor].name, target)
     return schedule
 
 
-def _word_blocking(sums: te.Tensor, terms: int, target: Target, tile: RegisterTile, pack: bool) -> Blocking:
+def _word_blocking(sums: te.Tensor, reduction_extent: int, target: Target, tile: RegisterTile, pack: bool) -> Blocking:
     """A left factor that is larger than the second cache comes by once for each chunk of panels that stays there. A
     smaller one stays there itself, and streams past each panel."""
     *batch, rows, columns = (const_int(extent) or MANY_TASKS for extent in sums.shape)
-    panels, panel_bytes = math.ceil(columns / tile.columns), count_words(terms) * tile.columns * BYTES
-    if rows * terms > target.l2_bytes // 2:
+    panels, panel_bytes = math.ceil(columns / tile.columns), count_words(reduction_extent) * tile.columns * BYTES
+    if rows * reduction_extent > target.l2_bytes // 2:
         tasks = math.prod(batch) * math.ceil(rows / tile.rows) * panels
         most = min(target.l2_bytes // 2 // panel_bytes, tasks // MANY_TASKS)
         return Blocking(tile, near_divisor(panels, most), copies_rows=False, steps=1)
@@ -136,7 +139,7 @@ def _word_blocking(sums: te.Tensor, terms: int, target: Target, tile: RegisterTi
 
 def byte_tile(product: MatrixProduct, target: Target, vectors: int | None = None) -> RegisterTile:
     """The register tile of a product of words; ``vectors`` is how wide the panels are, if that is given."""
-    words = count_words(product.terms)
+    words = count_words(product.reduction_extent)
     return register_tile(product.rows, product.columns, target, product.result.dtype, words, vectors=vectors)
 
 
@@ -156,7 +159,7 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
         return
     tile = byte_tile(product, target)
     pack = product.transposed or product.rows > tile.rows
-    paneled = BytePaneled(tile, product.terms, product.transposed, pack)
+    paneled = BytePaneled(tile, product.reduction_extent, product.transposed, pack)
     strategy.add_implementation(
         paneled.compute,
         paneled.schedule,
@@ -166,7 +169,7 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     )
     if not product.transposed:
         tile = few_rows_tile(product, target)
-        in_place = BytePaneled(tile, product.terms, transposed=False, pack=False)
+        in_place = BytePaneled(tile, product.reduction_extent, transposed=False, pack=False)
         cost = word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right])
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16, cost=cost)

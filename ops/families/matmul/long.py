@@ -1,11 +1,11 @@
-"""The implementation of nn.matmul and nn.dense for few columns and many terms of floats: both factors stay as they lie.
+"""The implementation of nn.matmul and nn.dense for few columns and a long reduction: both factors stay as they lie.
 
 Where a register tile is as wide as the result, the right factor is a panel already, and no second panel uses the rows
-of the left one, so that a copy of either would not pay. The terms are cut, for the first cache to hold what a block of
-them reads of the right factor, for all rows of a task:
+of the left one, so that a copy of either would not pay. The reduction is blocked, for the first cache to hold what a
+block of it reads of the right factor, for all rows of a task:
 
     for task in parallel(blocks of rows):
-        for block of terms:
+        for block of the reduction:
             for each tile of rows, all columns wide: its sums, in memory between two blocks, go on
         what follows the sums
 """
@@ -30,24 +30,25 @@ from ....te.tensor import Tensors
 from ...definition.strategy import Compute, OpStrategy
 from .blocking import STEPS_UNROLLED, UNROLLED
 from .panels import MatrixProduct, ProductStages
-from .streamed import sum_blocks_of_terms
+from .streamed import sum_by_blocks
 
 MOST_VECTORS = 4
 """How wide a tile may be that leaves registers for enough rows to use each vector often."""
 MOST_FETCHED = PAGE_BYTES // 2
 """Bytes of the next tile's rows that are fetched ahead: some lines of each, at which a prefetcher would only begin."""
 SUMS = 1.5
-"""Cycles to bring a vector of sums from the first cache and back, before and after a block of terms."""
-FEW_TERMS = 16
-"""A block of fewer terms does not pay for the sums' way to memory and back."""
+"""Cycles to bring a vector of sums from the first cache and back, before and after a block of the reduction."""
+LEAST_BLOCK = 16
+"""A shorter block of the reduction does not pay for the sums' way to memory and back."""
 TASK_ROWS = 32
 """For so many rows of a task, the right factor comes once more from far away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """[…, M, K] · [batch…, K, N] with N as wide as a register tile, by blocks of ``terms``; ``blocks`` of rows, as high
-    as a tile, are a task: all of them decisions of the schedule, and what they are by default."""
+    """[…, M, K] · [batch…, K, N] with N as wide as a register tile, with the reduction in blocks of ``terms``;
+    ``blocks`` of rows, as high as a tile, are a task: all of them decisions of the schedule, and what they are by
+    default."""
 
     tile: RegisterTile
     terms: int
@@ -75,7 +76,7 @@ class Long:
         task = stage.fuse(*outer, block)
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
-        next_rows = sum_blocks_of_terms(schedule[core], tile, terms, steps)
+        next_rows = sum_by_blocks(schedule[core], tile, terms, steps)
         if ahead:
             fetch_ahead(schedule[core], left, next_rows, ahead)
         return schedule
@@ -90,10 +91,10 @@ def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, tar
     if rows is None or product.columns % lanes or vectors > MOST_VECTORS or product.right_bytes <= target.l2_bytes // 8:
         return
     height = largest_divisor(rows, (target.vector_registers - 1) // vectors - STEPS_UNROLLED)
-    terms = largest_divisor(product.terms, target.l1_bytes // 2 // (product.columns * kind.storage_bytes))
+    terms = largest_divisor(product.reduction_extent, target.l1_bytes // 2 // (product.columns * kind.storage_bytes))
     tile = RegisterTile(height, vectors, lanes)
     usual = register_tile(rows, product.columns, target, kind, steps=STEPS_UNROLLED)
-    if terms % STEPS_UNROLLED or terms < FEW_TERMS or product.cycles(tile) > product.cycles(usual):
+    if terms % STEPS_UNROLLED or terms < LEAST_BLOCK or product.cycles(tile) > product.cycles(usual):
         return
     cycles = product.cycles(tile, target.fma_per_cycle)
     made = Long(tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))
@@ -102,5 +103,5 @@ def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, tar
         made.schedule,
         "matmul.long",
         plevel=18,
-        cost=cycles + product.moved() + SUMS * product.batch * rows * vectors * (product.terms // terms),
+        cost=cycles + product.moved() + SUMS * product.batch * rows * vectors * (product.reduction_extent // terms),
     )

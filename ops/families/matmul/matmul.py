@@ -146,8 +146,8 @@ def _dense_relation(types: Sequence[Type], attrs: DenseAttrs) -> Type:
     kind = product_dtype([x, weight], ["x", "weight"], attrs.out_dtype)
     if x.ndim < 1 or weight.ndim != 2:
         raise TypeInferenceError(f"x needs an axis to multiply over and weight two axes, found {x} and {weight}")
-    columns, terms = weight.shape if attrs.transposed else weight.shape[::-1]
-    check_contraction(x.shape[-1], terms, "x", "weight")
+    columns, reduction_extent = weight.shape if attrs.transposed else weight.shape[::-1]
+    check_contraction(x.shape[-1], reduction_extent, "x", "weight")
     return TensorType((*x.shape[:-1], columns), kind)
 
 

@@ -126,9 +126,11 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
     if product is None or width % lanes or not kind.dtype.is_float:
         return strategy
     if kind.dtype is not sums:
-        factors = of_factors(product, product.terms, sums)
+        factors = of_factors(product, product.reduction_extent, sums)
         blocking = factor_blocking(factors, target, width // lanes)
-        halves = PackedHalves(factor_plan(factors, blocking.tile, False, target), product.terms, transposed=False)
+        halves = PackedHalves(
+            factor_plan(factors, blocking.tile, False, target), product.reduction_extent, transposed=False
+        )
         cost = factor_cycles(factors, blocking, [product.left], target)
         strategy.add_implementation(
             halves.compute_in_panels, halves.schedule_in_panels, "packed_matmul.widened", plevel=15, cost=cost
@@ -196,10 +198,10 @@ def packed_candidates(product: MatrixProduct, target: Target) -> Iterator[Layout
         blocking = (
             choose_blocking(product, target)
             if sums is kind
-            else factor_blocking(of_factors(product, product.terms, sums), target)
+            else factor_blocking(of_factors(product, product.reduction_extent, sums), target)
         )
         width = blocking.tile.columns
-        panels = tensor_type((math.ceil(product.columns / width), product.terms, width), kind)
+        panels = tensor_type((math.ceil(product.columns / width), product.reduction_extent, width), kind)
         arguments = (None, Packed(Panels(width, product.transposed), panels))
         yield LayoutCandidate(arguments, PackedMatmulAttrs(product.columns), None, PACKED_MATMUL)
 

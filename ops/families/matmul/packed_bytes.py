@@ -112,7 +112,7 @@ class PackedBytes:
 
     def schedule(self, attrs: Any, anchor: WordStages, outputs: Tensors, target: Target) -> Schedule:
         """The schedule of a product of words whose right factor stands in panels already."""
-        return schedule_words(anchor, outputs, self.product.terms, self.tile, target, "panels")
+        return schedule_words(anchor, outputs, self.product.reduction_extent, self.tile, target, "panels")
 
 
 @register_strategy(PACKED_BYTE_MATMUL)
@@ -141,7 +141,7 @@ def packed_byte_candidates(product: MatrixProduct, target: Target) -> Iterator[L
     """The way to multiply bytes by a constant matrix of bytes that is packed."""
     if is_byte(product.left.dtype) and is_byte(product.right.dtype):
         width = byte_tile(product, target).columns
-        shape = (math.ceil(product.columns / width), count_words(product.terms), width)
+        shape = (math.ceil(product.columns / width), count_words(product.reduction_extent), width)
         arguments = (None, Packed(WordPanels(width, product.transposed), tensor_type(shape, INT32)))
         attrs = PackedByteMatmulAttrs(product.columns, str(product.right.dtype))
         yield LayoutCandidate(arguments, attrs, None, PACKED_BYTE_MATMUL)

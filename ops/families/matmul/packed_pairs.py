@@ -110,7 +110,7 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
     if product is not None and width % lanes == 0:
         words = _words_of(product)
         blocking = factor_blocking(words, target, width // lanes)
-        made = Pairs(factor_plan(words, blocking.tile, False, target), product.terms, transposed=False)
+        made = Pairs(factor_plan(words, blocking.tile, False, target), product.reduction_extent, transposed=False)
         cost = factor_cycles(words, blocking, [product.left], target)
         strategy.add_implementation(
             made.compute_in_panels, made.schedule_in_panels, "packed_pair_matmul.blocked", plevel=15, cost=cost
@@ -119,7 +119,7 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
 
 
 def _words_of(product: MatrixProduct) -> MatrixProduct:
-    return of_factors(product, count_pairs(product.terms), INT32)
+    return of_factors(product, count_pairs(product.reduction_extent), INT32)
 
 
 # 6. and 7. Who calls it.
@@ -129,7 +129,7 @@ def packed_pair_candidates(product: MatrixProduct, target: Target) -> Iterator[L
     """The way to multiply bfloat16 by a constant matrix that is packed, where the target multiplies pairs."""
     if product.left.dtype is BFLOAT16 and multiplies_pairs(target):
         width = factor_blocking(_words_of(product), target).tile.columns
-        shape = (math.ceil(product.columns / width), count_pairs(product.terms), width)
+        shape = (math.ceil(product.columns / width), count_pairs(product.reduction_extent), width)
         arguments = (None, Packed(WordPanels(width, product.transposed), tensor_type(shape, INT32)))
         attrs = PackedPairMatmulAttrs(product.columns, str(product.result.dtype))
         yield LayoutCandidate(arguments, attrs, None, PACKED_PAIR_MATMUL)

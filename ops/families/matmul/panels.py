@@ -59,19 +59,24 @@ class MatrixProduct:
         return const_int(self.result.shape[-1]) or 0
 
     @property
-    def terms(self) -> int:
+    def reduction_extent(self) -> int:
         """The extent of the reduction, K, which is known."""
         return const_int(self.left.shape[-1]) or 0
 
     @property
     def right_bytes(self) -> int:
         """Memory of one matrix on the right."""
-        return self.terms * self.columns * self.right.dtype.storage_bytes
+        return self.reduction_extent * self.columns * self.right.dtype.storage_bytes
 
     def cycles(self, tile: RegisterTile, rate: int = FULL_RATE) -> float:
         """What all steps of all tiles take, if ``rate`` vectors are multiplied in a cycle."""
         tiles = math.ceil(self.rows / tile.rows) * math.ceil(self.columns / tile.columns)
-        return elements_of(self.result.shape[:-2]) * tiles * self.terms * step_cycles(tile.rows, tile.vectors, rate)
+        return (
+            elements_of(self.result.shape[:-2])
+            * tiles
+            * self.reduction_extent
+            * step_cycles(tile.rows, tile.vectors, rate)
+        )
 
     def moved(self) -> float:
         """What it takes to go through all factors and the result once."""
@@ -95,7 +100,7 @@ def matrix_product(
     if left.ndim < 2 or right.ndim < 2 or 0 in [const_int(extent) for extent in kind.shape]:
         return None
     product = MatrixProduct(left, right, kind, transposed, left_transposed)
-    return product if product.columns and product.terms else None
+    return product if product.columns and product.reduction_extent else None
 
 
 def few_rows_tile(product: MatrixProduct, target: Target) -> RegisterTile:

@@ -3,7 +3,7 @@
 Cut in halves both ways, a product of matrices is eight products of quarters. Seven are enough (V. Strassen, "Gaussian
 Elimination is not Optimal", Numerische Mathematik 13, 1969):
 
-    sums[s] = Σ LEFT[s][i][k] · left[i, k]         of quarters: half i of the rows, half k of the terms
+    sums[s] = Σ LEFT[s][i][k] · left[i, k]         of quarters: half i of the rows, half k of the reduction
     planes[s] = Σ RIGHT[s][k][j] · right[k, j]     half j of the columns; made when the model is compiled
     products[s] = sums[s] · planes[s]
     result[i, j] = Σ RESULT[i][j][s] · products[s]
@@ -147,11 +147,11 @@ class ResultLoops:
 
 @dataclass(frozen=True, slots=True)
 class Quartered:
-    """The product of one sample, and its cuts: panels of ``width`` columns, in register tiles. The columns of a quarter
-    fill panels, which tiles fill."""
+    """The product of one sample, and its blocking: panels of ``width`` columns, in register tiles. The columns of a
+    quarter fill panels, which tiles fill."""
 
     rows: int
-    terms: int
+    reduction_extent: int
     columns: int
     width: int
     tile: RegisterTile
@@ -171,7 +171,7 @@ class Quartered:
     @property
     def planes_bytes(self) -> int:
         """The memory of all seven planes, 7/4 of that of the matrix that they are made of."""
-        return PRODUCTS * self.terms * self.columns // 4 * self.dtype.storage_bytes
+        return PRODUCTS * self.reduction_extent * self.columns // 4 * self.dtype.storage_bytes
 
     @property
     def group(self) -> int:
@@ -179,7 +179,7 @@ class Quartered:
         groups pass all planes more often; sums that do not stay there pass for each panel. Products of a panel take a
         quarter of it at most."""
         row_bytes = PRODUCTS * self.dtype.storage_bytes
-        sum_bytes, cache = row_bytes * self.terms // 2, self.target.l2_bytes
+        sum_bytes, cache = row_bytes * self.reduction_extent // 2, self.target.l2_bytes
         most = cache // 4 // (row_bytes * self.width)
         parts = (self._even(min(share // sum_bytes, most)) for share in (cache // 2, cache * 3 // 4))
         near = next((part for part in parts if part * sum_bytes <= cache * 3 // 4), None)
@@ -205,11 +205,11 @@ class Quartered:
     def cost(self, samples: int, multiplications: float) -> float:
         """Cycles of so many samples, given those that the multiplications of one take: with the sums of quarters and of
         products, what planes are more than the factor they are made of, and one passage through that and the rest."""
-        taken, made = (4 + PRODUCTS) * self.terms // 2, 2 * PRODUCTS * self.columns // 2
-        size, factor = self.dtype.storage_bytes, self.terms * self.columns * self.dtype.storage_bytes
+        taken, made = (4 + PRODUCTS) * self.reduction_extent // 2, 2 * PRODUCTS * self.columns // 2
+        size, factor = self.dtype.storage_bytes, self.reduction_extent * self.columns * self.dtype.storage_bytes
         near = self.half * (taken + made) * size / NEAR_BYTES_PER_CYCLE
         ahead = (self.planes_bytes - factor) / AHEAD_BYTES_PER_CYCLE
-        far = self.rows * (self.terms + self.columns) * size / BYTES_PER_CYCLE
+        far = self.rows * (self.reduction_extent + self.columns) * size / BYTES_PER_CYCLE
         return samples * (multiplications + near + ahead + far) + factor / BYTES_PER_CYCLE
 
     def sums(self, outer: Sequence[Expr], block: int, left: LeftFactor) -> Tensor:
@@ -227,7 +227,7 @@ class Quartered:
 
             return left_sum(s, quarter)
 
-        shape = (*outer, PRODUCTS, self.terms // 2 // block, self.half, block)
+        shape = (*outer, PRODUCTS, self.reduction_extent // 2 // block, self.half, block)
         return te.compute(shape, element, name="strassen.sums")
 
     def products(self, sums: Tensor, planes: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ def _relation(types: Sequence[Type], attrs: Attrs) -> Type:
     if a.ndim < 2 or not const_int(a.shape[-2]):
         raise TypeInferenceError(f"a must be a matrix at least, with a known number of rows, not 0, found {a}")
     if const_int(a.shape[-1]) != 2 * terms:
-        raise TypeInferenceError(f"a has {a.shape[-1]} terms, but planes have 2 · {terms}")
+        raise TypeInferenceError(f"a has a reduction extent of {a.shape[-1]}, but planes have 2 · {terms}")
     return TensorType((*a.shape[:-1], as_index(2 * panels * width)), a.dtype)
 
 
@@ -68,22 +68,22 @@ MOST_VECTORS = 4
 
 @dataclass(frozen=True, slots=True)
 class StrassenProduct:
-    """A product by planes, whose sums have all their terms in one block."""
+    """A product by planes, whose sums have the whole reduction in one block."""
 
-    cuts: Quartered
+    blocking: Quartered
 
     def compute(self, attrs: Attrs, inputs: Tensors, result: Type) -> te.Tensor:
         """The result over the sums of quarters of a and their products with the planes."""
         a, planes = inputs
-        kind, cuts = tensor_argument(result, "result"), self.cuts
-        terms = cuts.terms // 2
+        kind, blocking = tensor_argument(result, "result"), self.blocking
+        terms = blocking.reduction_extent // 2
 
         def left(batch: Sequence[Axis], row: Expr, k: int, block: Axis, term: Axis) -> Expr:
             return a[(*batch, row, k * terms + term)]
 
-        products = cuts.products(cuts.sums(kind.shape[:-2], terms, left), planes)
+        products = blocking.products(blocking.sums(kind.shape[:-2], terms, left), planes)
         return te.compute(
-            kind.shape, lambda *axes: cuts.result(products, axes[:-2], *map(as_index, axes[-2:])), name="strassen"
+            kind.shape, lambda *axes: blocking.result(products, axes[:-2], *map(as_index, axes[-2:])), name="strassen"
         )
 
     def schedule(self, attrs: Attrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
@@ -91,13 +91,13 @@ class StrassenProduct:
         the rest."""
         (products,) = anchor[0].op.inputs
         schedule, main = schedule_around(anchor[0], outputs, [products, products.op.inputs[0]], target)
-        stage, cuts = schedule[main], self.cuts
+        stage, blocking = schedule[main], self.blocking
         *outer, row, column = stage.loops[: main.ndim]
-        i, row = stage.split(row, factor=cuts.half)
-        j, column = stage.split(column, factor=cuts.columns // 2)
-        panel, column = stage.split(column, factor=cuts.width)
-        vector, lane = stage.split(column, factor=cuts.tile.lanes)
-        cuts.schedule(schedule, stage, ResultLoops(outer, i, row, j, panel, vector, lane), products)
+        i, row = stage.split(row, factor=blocking.half)
+        j, column = stage.split(column, factor=blocking.columns // 2)
+        panel, column = stage.split(column, factor=blocking.width)
+        vector, lane = stage.split(column, factor=blocking.tile.lanes)
+        blocking.schedule(schedule, stage, ResultLoops(outer, i, row, j, panel, vector, lane), products)
         return schedule
 
 
@@ -109,11 +109,11 @@ def _strategy(attrs: Attrs, inputs: Sequence[Type], result: Type, target: Target
     lanes = math.gcd(width, target.lanes(kind.dtype))
     vectors = largest_divisor(width // lanes, MOST_VECTORS)
     tile = replace(_tile(rows, 2 * panels * width, kind.dtype, target, vectors), lanes=lanes)
-    cuts = Quartered(rows, 2 * terms, 2 * panels * width, width, tile, kind.dtype, target)
-    tiles = math.ceil(cuts.half / tile.rows) * cuts.columns / 2 / tile.columns
+    blocking = Quartered(rows, 2 * terms, 2 * panels * width, width, tile, kind.dtype, target)
+    tiles = math.ceil(blocking.half / tile.rows) * blocking.columns / 2 / tile.columns
     samples = elements_of(kind.shape[:-2])
-    cost = cuts.cost(samples, PRODUCTS * tiles * terms * step_cycles(tile.rows, tile.vectors, target.fma_per_cycle))
-    made = StrassenProduct(cuts)
+    cost = blocking.cost(samples, PRODUCTS * tiles * terms * step_cycles(tile.rows, tile.vectors, target.fma_per_cycle))
+    made = StrassenProduct(blocking)
     strategy = OpStrategy()
     strategy.add_implementation(made.compute, made.schedule, "strassen_matmul.panels", cost=cost, direct=False)
     return strategy
@@ -135,9 +135,9 @@ def strassen_candidates(product: MatrixProduct, target: Target) -> Iterator[Layo
     if not kind.is_float or kind.storage_bits < 32 or left.dtype is not kind or rows < 2:
         return
     width = _tile(rows, product.columns, kind, target).columns
-    if product.columns % (2 * width) == 0 and product.terms % (2 * target.lanes(kind)) == 0:
+    if product.columns % (2 * width) == 0 and product.reduction_extent % (2 * target.lanes(kind)) == 0:
         make = Planes(width, product.transposed)
-        packed = Packed(make, make.type_of(product.terms, product.columns, kind))
+        packed = Packed(make, make.type_of(product.reduction_extent, product.columns, kind))
         yield LayoutCandidate((None, packed), None, None, STRASSEN_MATMUL)
 
 

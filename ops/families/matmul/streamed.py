@@ -1,10 +1,11 @@
 """The implementation of nn.matmul and nn.dense for few rows of floats: the right factor goes by once, as it lies.
 
 Few rows do not use panels often enough to pay for the copy; what takes the time is to fetch the right factor. Tiles
-over all terms would jump from row to row of it, to another page each. So the terms are cut, around the columns:
+over the whole reduction would jump from row to row of it, to another page each. So the reduction is blocked, around the
+columns:
 
     for task in parallel(columns that are neighbours in memory):
-        for block of terms:
+        for block of the reduction:
             for each register tile of rows × columns: its sums, in memory between two blocks, go on
         what follows the sums
 """
@@ -43,7 +44,7 @@ LONGEST_RUN = 4 * PAGE_BYTES
 MANY_STREAMS = 16
 """Rows of the right factor that are read at once for more rows: fewer than prefetchers follow, enough to pay for the
 sums' way to memory and back."""
-BLOCKS_OF_TERMS = (2, 4, 8, 16, 32, 64, 128, 256)
+REDUCTION_BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256)
 PAGES_APART = 0.1
 """What reading rows that lie in other pages costs more than panels one after the other, as a share of one reading."""
 
@@ -64,11 +65,13 @@ class Streamed:
         block by block, so that the right factor is read once in long runs."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, (), target)
         rows, columns = (const_int(extent) or MANY_ROWS for extent in core.shape[-2:])
-        terms = const_int(core.op.reduce_axis[0].extent) or LONG
+        extent = const_int(core.op.reduce_axis[0].extent) or LONG
         tile = decide_tile(schedule, self.tile, rows, columns, target)
         panels = schedule.decide("panels", part_sizes(math.ceil(columns / tile.columns), self.panels), self.panels)
         streams = schedule.decide(
-            "streams", sorted({*(size for size in BLOCKS_OF_TERMS if size <= terms), self.streams, terms}), self.streams
+            "streams",
+            sorted({*(size for size in REDUCTION_BLOCKS if size <= extent), self.streams, extent}),
+            self.streams,
         )
         unrolled = [count for count in UNROLLED if streams % count == 0]
         steps = schedule.decide("steps", unrolled, self.steps if self.steps in unrolled else 1)
@@ -82,18 +85,18 @@ class Streamed:
         task = stage.fuse(*outer, part)
         stage.parallel(task)
         schedule[core].compute_at(stage, task)
-        sum_blocks_of_terms(schedule[core], tile, streams, steps)
+        sum_by_blocks(schedule[core], tile, streams, steps)
         return schedule
 
 
-def sum_blocks_of_terms(stage: StageView, tile: RegisterTile, terms: int, steps: int) -> LoopView:
-    """Schedule sums in register tiles that take ``terms`` terms at a time, ``steps`` of them unrolled; a tile's sums
-    are in registers while these go by. Gives the loop over tiles."""
+def sum_by_blocks(stage: StageView, tile: RegisterTile, size: int, steps: int) -> LoopView:
+    """Schedule sums in register tiles, the reduction in blocks of ``size``, ``steps`` of them unrolled; a tile's sums
+    are in registers while a block goes by. Gives the loop over tiles."""
     *outer, row, column, term = stage.loops
     panel, column = stage.split(column, factor=tile.columns)
     vector, lane = stage.split(column, factor=tile.lanes)
     tiles, row = stage.split(row, factor=tile.rows)
-    block, term = stage.split(term, factor=terms)
+    block, term = stage.split(term, factor=size)
     term, step = stage.split(term, factor=steps)
     stage.reorder(*outer, block, tiles, panel, term, step, row, vector, lane)
     stage.vectorize(lane)
