@@ -1,7 +1,7 @@
 """How operators go along with layouts: the layout rules that operators are registered with, and the usual ones.
 
-A rule says in which other ways a call can be made, with its arguments and its result held in other layouts; the layout
-planner asks it. An operator without one needs all its arguments as they are.
+A rule proposes the layout candidates of a call: how it can be made with its arguments and its result in other layouts.
+The layout planner asks it. An operator without one needs all its arguments as they are.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class LayoutCandidate:
-    """A way to make a call, which the layout planner may choose: the layout of each argument (None: as it is), the
+    """A call in other layouts, which the layout planner may choose: the layout of each argument (None: as it is), the
     attributes that the operator then has, and the layout of its result. ``op`` is another operator that is called
     instead, such as one for packed weights."""
 
@@ -93,10 +93,10 @@ class LayoutCandidate:
 
 
 LayoutRule: TypeAlias = Callable[[Call, ValueLayout | None, Target], Iterable[LayoutCandidate]]
-"""The ways to make a call where one of its arguments is ``given`` in a layout; for None, those that the operator
-proposes by itself. What does not suit the types of arguments or result need not be left out. A rule goes by the types
-of the call's arguments, by which of them are constants, and by its attributes: calls that are equal in these are asked
-about once."""
+"""The layout candidates of a call where one of its arguments is ``given`` in a layout; for None, those that the
+operator proposes by itself. What does not suit the types of arguments or result need not be left out. A rule goes by
+the types of the call's arguments, by which of them are constants, and by its attributes: calls that are equal in these
+are asked about once."""
 
 
 def same_layout(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:

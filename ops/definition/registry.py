@@ -132,13 +132,13 @@ class Op(OpBase):
     def layout_candidates(
         self, call: Call, given: Iterable[ValueLayout | None], target: Target
     ) -> tuple[LayoutCandidate, ...]:
-        """The other ways to make a call, each once, where one of its arguments can be had in these layouts. Raises
+        """The layout candidates of a call, each once, where one of its arguments can be had in these layouts. Raises
         ``ModelError`` for a rule that fails, as the methods of the other rules do."""
         rule = self.layout_rule
         if rule is None:
             return ()
         with naming_code(f"the layout rule of {self.name}", ModelError):
-            return tuple(dict.fromkeys(use for held in given for use in rule(call, held, target)))
+            return tuple(dict.fromkeys(candidate for layout in given for candidate in rule(call, layout, target)))
 
     def memory_view(self, call: Call) -> MemoryView | None:
         """Where the result of a call lies; None if its elements have to be moved."""

@@ -77,14 +77,14 @@ class Products:
         return math.ceil(self.width / self.target.lanes(self.dtype))
 
     def best(self, unit: int = 1) -> WinogradBlocking:
-        """The way that costs least; of equals, the one with fewer groups, and fewer panels together. A group is a
+        """The blocking that costs least; of equals, the one with fewer groups, and fewer panels together. A group is a
         multiple of ``unit``, or all tiles."""
         most = max(1, LARGEST_GROUP * self.target.l2_bytes // self._bytes(self.channels))
         least = math.ceil(self.tiles / most)
         even = (math.ceil(self.tiles / count) for count in range(least, self.tiles + 1))
         groups = dict.fromkeys(min(math.ceil(group / unit) * unit, self.tiles) for group in even)
-        ways = (self._of(group, together) for group in groups for together in self._together(group))
-        return min(ways, key=lambda way: way.cycles)
+        candidates = (self._of(group, together) for group in groups for together in self._together(group))
+        return min(candidates, key=lambda blocking: blocking.cycles)
 
     def _together(self, group: int) -> Iterator[int]:
         """How many panels may be multiplied by a plane before the next plane: as many as leave tasks for threads, and

@@ -55,8 +55,8 @@ class WinogradPlanes:
 
 
 def winograd_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
-    """The layout rule of a 2-D convolution that Winograd's way serves: of 3×3 constant weights, with stride 1 and one
-    group. x has its channels in blocks, those in which it is given, or of a vector."""
+    """The layout rule of a 2-D convolution that Winograd's algorithm serves: of 3×3 constant weights, with stride 1 and
+    one group. x has its channels in blocks, those in which it is given, or of a vector."""
     if not _serves(problem):
         return
     filters, channels, lanes = problem.filters, problem.group_channels, problem.lanes

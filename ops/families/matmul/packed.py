@@ -191,7 +191,7 @@ def widens_quickly(kind: DType, target: Target) -> bool:
 
 
 def packed_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
-    """The way to multiply by a constant matrix of floats that is packed."""
+    """The layout candidate of a product by a constant matrix of floats, which it packs."""
     kind = product.result.dtype
     if kind.is_float and product.left.dtype is kind and widens_quickly(kind, target):
         sums = accumulator(kind)

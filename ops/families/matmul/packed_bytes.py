@@ -138,7 +138,7 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
 
 
 def packed_byte_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
-    """The way to multiply bytes by a constant matrix of bytes that is packed."""
+    """The layout candidate of bytes by a constant matrix of bytes, which it packs."""
     if is_byte(product.left.dtype) and is_byte(product.right.dtype):
         width = byte_tile(product, target).columns
         shape = (math.ceil(product.columns / width), count_words(product.reduction_extent), width)

@@ -126,7 +126,7 @@ def _words_of(product: MatrixProduct) -> MatrixProduct:
 
 
 def packed_pair_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
-    """The way to multiply bfloat16 by a constant matrix that is packed, where the target multiplies pairs."""
+    """The layout candidate of bfloat16 by a constant matrix, which it packs, where the target multiplies pairs."""
     if product.left.dtype is BFLOAT16 and multiplies_pairs(target):
         width = factor_blocking(_words_of(product), target).tile.columns
         shape = (math.ceil(product.columns / width), count_pairs(product.reduction_extent), width)

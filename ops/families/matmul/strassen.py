@@ -129,7 +129,7 @@ def _tile(rows: int, columns: int, kind: DType, target: Target, vectors: int | N
 
 
 def strassen_candidates(product: MatrixProduct, target: Target) -> Iterator[LayoutCandidate]:
-    """The way to multiply samples by a constant matrix of floats, whose halves fill vectors."""
+    """The layout candidate of samples by a constant matrix of floats, whose halves fill vectors."""
     left, kind = product.left, product.result.dtype
     rows = 0 if left.ndim < 3 else const_int(left.shape[-2]) or 0
     if not kind.is_float or kind.storage_bits < 32 or left.dtype is not kind or rows < 2:
