@@ -28,7 +28,7 @@ def _turned(x: Node) -> Node:
 
 
 def matmul_rule(call: Call, gradient: Node) -> Sequence[Node | None]:
-    """Of numpy's product: a vector is a matrix of one row, or of one column."""
+    """The rule of numpy's product, where a vector is a matrix of one row, or of one column."""
     a, b = call.args
     row, column = tensor_of(a).ndim == 1, tensor_of(b).ndim == 1
     left, right = expand_dims(a, 0) if row else a, expand_dims(b, 1) if column else b
@@ -42,7 +42,7 @@ def matmul_rule(call: Call, gradient: Node) -> Sequence[Node | None]:
 
 
 def batch_matmul_rule(call: Call, gradient: Node) -> Sequence[Node | None]:
-    """Of one matrix by another for each batch, either of which may lie transposed."""
+    """The rule of products of matrices, one for each batch, of which either may lie transposed."""
     a, b = call.args
     left = _turned(a) if call.attrs.transpose_a else a
     right = _turned(b) if call.attrs.transpose_b else b
@@ -54,7 +54,7 @@ def batch_matmul_rule(call: Call, gradient: Node) -> Sequence[Node | None]:
 
 
 def dense_rule(call: Call, gradient: Node) -> Sequence[Node | None]:
-    """Of rows by a weight, which lies as [N, K] where it is transposed."""
+    """The rule of rows times a weight, which lies as [N, K] where it is transposed."""
     x, weight = call.args
     transposed = call.attrs.transposed
     by_x = matmul(gradient, weight if transposed else _turned(weight))
@@ -70,8 +70,9 @@ def _last(call: Call, x: Node) -> int:
 
 
 def conv_rule(call: Call, gradient: Node) -> Sequence[Node | None]:
-    """Of a convolution with channels first and one group, of known extents: by x it is the transposed convolution, by
-    the weight a convolution of x by the gradient, whose steps are the window's distances and the other way round."""
+    """The rule of convolutions with channels first and one group, of known extents: by x it is the transposed
+    convolution, by the weight a convolution of x by the gradient, whose steps are the window's distances and the other
+    way round."""
     (x, weight), attrs = call.args, call.attrs
     rank = attrs.rank
     shapes = [[const_int(e) for e in tensor_of(each).shape[2:]] for each in (x, weight, gradient)]
