@@ -108,6 +108,15 @@ def nearest(wanted: DecisionValue, decision: Decision) -> DecisionValue:
     return min(numbers, key=lambda value: (abs(value - wanted), value))
 
 
+def beside(decision: Decision) -> list[DecisionValue]:
+    """The values next to that of a decision: of numbers the next smaller and larger one, of others all others."""
+    if all(type(value) is int for value in decision.legal):
+        ordered = sorted(decision.legal)
+        at = ordered.index(decision.value)
+        return [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
+    return [value for value in decision.legal if value != decision.value]
+
+
 def require_known(decided: Mapping[str, DecisionValue], made: Sequence[Decision], who: str) -> None:
     """Raises ``ScheduleError`` where values are decided by names that the schedule of ``who`` has no decision of."""
     names = [decision.name for decision in made]

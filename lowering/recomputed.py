@@ -54,15 +54,31 @@ def recomputations(state: ScheduleState) -> tuple[Recomputation, ...]:
     for stage in state.stages:
         if stage.name not in known.regions or not isinstance(stage.place, At) or _is_part(state, stage):
             continue
-        loops = [known.loops[s.name].extents[leaf] for s, leaf in enclosing_loops(state, stage.place)]
-        parts = [*loops, *known.regions[stage.name].extents]
-        computed, elements = _product(parts), _product(stage.tensors[0].shape)
+        parts, computed, elements = _counts(state, stage, stage.place)
         if computed is None or not elements or computed <= MOST * elements:
             continue
         reader = state.stage(stage.place.stage)
         loop, is_open = reader.loops[stage.place.loop].name, any(map(free_vars, parts))
         found.append(Recomputation(stage.name, computed / elements, loop, reader.name, computed, elements, is_open))
     return tuple(found)
+
+
+def times_computed(state: ScheduleState, name: str) -> float | None:
+    """How often a stage that is computed at a loop computes an element, on average; None where nobody knows, or it is
+    computed elsewhere."""
+    stage = state.stage(name)
+    if not isinstance(stage.place, At) or name not in infer(state).regions:
+        return None
+    _, computed, elements = _counts(state, stage, stage.place)
+    return computed / elements if computed is not None and elements else None
+
+
+def _counts(state: ScheduleState, stage: Stage, place: At) -> tuple[list[Expr], int | None, int | None]:
+    """The extents of all loops that compute a stage, the elements that these compute, and those of its tensor."""
+    known = infer(state)
+    loops = [known.loops[s.name].extents[leaf] for s, leaf in enclosing_loops(state, place)]
+    parts = [*loops, *known.regions[stage.name].extents]
+    return parts, _product(parts), _product(stage.tensors[0].shape)
 
 
 def _is_part(state: ScheduleState, stage: Stage) -> bool:

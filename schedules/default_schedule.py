@@ -7,16 +7,17 @@ from collections.abc import Collection, Sequence
 
 from ..base.target import Target
 from ..ir.constants import const_int
-from ..ir.expr import Axis, Call, Expr, TensorRead, Var
+from ..ir.expr import Axis, Call, TensorRead
 from ..ir.open_extents import LONG
-from ..ir.visit import children, free_vars, tensor_reads, walk
-from ..lowering.access_strides import move_alike, stride_along, strides_along
-from ..lowering.passes.linear import affine_in
+from ..ir.visit import walk
+from ..lowering.access_strides import stride_along, strides_along
 from ..lowering.rules.ragged import has_ragged_loops
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Inlined, Root, ScheduleState, Stage
 from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
+from .axis_choice import best_lanes, best_rows, neighbouring
+from .gaps import COPIED_USES, moving_index, only_read, uses_of, with_last
 from .register_tile import register_tile
 from .streamed_reduction import is_streamed, schedule_streamed
 
@@ -27,8 +28,6 @@ CHAINS = 4
 REGISTERS_A_CHAIN = 8
 """So many for each of the vectors that are computed side by side where each takes a chain of many operations, such as a
 polynomial: those of its intermediate values, and its part of those that hold constants."""
-COPIED_USES = 4
-"""A tensor whose elements are used so often is worth copying into a better order."""
 ROUNDING = frozenset({"round", "floor", "ceil", "trunc"})
 """Functions that are one instruction of a vector."""
 
@@ -61,49 +60,21 @@ def _close_gaps(schedule: Schedule, name: str) -> None:
     op = schedule.state.stage(name).compute
     if not op.axis:
         return
-    lanes = _best_lanes(op, schedule[name].bodies).var
+    lanes = best_lanes(op, schedule[name].bodies).var
     for tensor in op.inputs:
-        read = _only_read(op, tensor)
-        at = None if read is None or stride_along(read, lanes) in (0, 1) else _moving_index(read, lanes)
-        if at is None or _uses(op, tensor) < COPIED_USES:
+        read = only_read(op, tensor)
+        at = None if read is None or stride_along(read, lanes) in (0, 1) else moving_index(read, lanes)
+        if at is None or uses_of(op, tensor) < COPIED_USES:
             continue
         copy = schedule[schedule.cache_read(tensor, "global", [name])]
-        copy.transform_layout(_with_last(tensor.ndim, *at))
-
-
-def _with_last(rank: int, dimension: int, step: int) -> str:
-    """The index map under which elements that are ``step`` apart in a dimension become neighbours."""
-    names = [f"i{d}" for d in range(rank)]
-    moved = names[dimension]
-    phases = [f"{moved} % {step}", f"{moved} // {step}"] if step > 1 else [moved]
-    others = names[:dimension] + names[dimension + 1 :]
-    return f"lambda {', '.join(names)}: ({', '.join(others + phases)})"
-
-
-def _only_read(op: ComputeOp, tensor: Tensor) -> TensorRead | None:
-    reads = {read for body in op.body for read in tensor_reads(body) if read.tensor is tensor}
-    return reads.pop() if len(reads) == 1 else None
-
-
-def _moving_index(read: TensorRead, lanes: Var) -> tuple[int, int] | None:
-    """The one index that moves with the lanes, and by how much a lane."""
-    moving = [(d, affine_in(index, lanes)) for d, index in enumerate(read.indices) if lanes in set(free_vars(index))]
-    if len(moving) != 1 or moving[0][1] is None or moving[0][1][0] < 1:
-        return None
-    return moving[0][0], moving[0][1][0]
-
-
-def _uses(op: ComputeOp, tensor: Tensor) -> float:
-    """How often a compute reads an element of a tensor, on average."""
-    reads = math.prod(const_int(axis.extent) or LONG for axis in (*op.axis, *op.reduce_axis))
-    return reads / math.prod(const_int(extent) or LONG for extent in tensor.shape)
+        copy.transform_layout(with_last(tensor.ndim, *at))
 
 
 def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:
     """Where no spatial axis makes good lanes, but a long reduction axis does, fold its terms in lanes of their own."""
     stage, op = schedule[name], schedule.state.stage(name).compute
     bodies = stage.bodies
-    if op.axis and all(stride in (0, 1) for stride in strides_along(bodies, _best_lanes(op, bodies).var)):
+    if op.axis and all(stride in (0, 1) for stride in strides_along(bodies, best_lanes(op, bodies).var)):
         return
     if op.reduction is not None and factoring_counterexample(op.reduction.combiner) is not None:
         return  # the result depends on the order of folding
@@ -129,7 +100,7 @@ def schedule_freely(schedule: Schedule, name: str, target: Target) -> None:
 def inline_cheap_stages(schedule: Schedule, keep: Collection[str] = ()) -> None:
     """Inline the elementwise stages that cost little to compute again, or are read once, but for those in ``keep``."""
     for stage in schedule.state.stages:
-        if stage.name not in keep and _worth_inlining(schedule.state, stage):
+        if stage.name not in keep and worth_inlining(schedule.state, stage):
             schedule[stage.name].compute_inline()
 
 
@@ -138,7 +109,7 @@ def is_inlined(state: ScheduleState, name: str) -> bool:
     return isinstance(state.stage(name).place, Inlined)
 
 
-def _worth_inlining(state: ScheduleState, stage: Stage) -> bool:
+def worth_inlining(state: ScheduleState, stage: Stage) -> bool:
     if not stage.is_compute or stage.name in state.outputs or stage.compute.reduction is not None:
         return False
     if not all(consumer.is_compute for consumer in state.consumers(stage)):
@@ -202,7 +173,7 @@ def _schedule_elements(stage: StageView, op: ComputeOp, target: Target) -> None:
 
     Where these are many, a row of vectors stays a loop of its own, out of which comes what all of its elements share.
     """
-    rank = len(op.axis) - _neighbouring(stage, op)
+    rank = len(op.axis) - neighbouring(stage, op)
     extents = [const_int(axis.extent) for axis in op.axis]
     outer, inner = stage.loops[:rank], stage.loops[rank:]
     row = None if None in extents[rank:] else math.prod(e for e in extents[rank:] if e is not None)
@@ -240,11 +211,11 @@ def _lanes(stage: StageView, target: Target) -> int:
 def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None:
     """Keep a tile of sums in registers while the reduction runs: rows, which share vectors, times vectors of lanes."""
     bodies = stage.bodies
-    lanes_axis, run = _best_lanes(op, bodies), _neighbouring(stage, op)
+    lanes_axis, run = best_lanes(op, bodies), neighbouring(stage, op)
     if lanes_axis is op.axis[-1] and is_streamed(op, bodies, run, target):
         schedule_streamed(stage, op, run, target)
         return
-    row_axis = _best_rows(op, bodies, lanes_axis)
+    row_axis = best_rows(op, bodies, lanes_axis)
     rows, vectors = _tile(op, lanes_axis, row_axis, target)
     outer, inner, unrolled = [], [], []
     for axis, loop in zip(op.axis, stage.loops, strict=False):
@@ -281,48 +252,3 @@ def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target
     height = const_int(row_axis.extent) or 1
     tile = register_tile(height, columns or LONG, target, op.outputs[0].dtype, divides=True)
     return tile.rows, tile.vectors
-
-
-def _best_lanes(op: ComputeOp, bodies: tuple[Expr, ...]) -> Axis:
-    """The spatial axis along which most reads stay or move to the next element; the last of several."""
-
-    def rank(numbered: tuple[int, Axis]) -> tuple[bool, int, int]:
-        position, axis = numbered
-        strides = strides_along(bodies, axis.var)
-        return const_int(axis.extent) != 1, -sum(stride not in (0, 1) for stride in strides), position
-
-    return max(enumerate(op.axis), key=rank)[1]
-
-
-def _best_rows(op: ComputeOp, bodies: tuple[Expr, ...], lanes_axis: Axis) -> Axis | None:
-    """The spatial axis that most of the vectors do not depend on: one load of them serves several rows."""
-    candidates = [a for a in op.axis if a is not lanes_axis and (const_int(a.extent) or 1) > 1]
-    moving = [k for k, stride in enumerate(strides_along(bodies, lanes_axis.var)) if stride != 0]
-
-    def shared(axis: Axis) -> int:
-        strides = strides_along(bodies, axis.var)
-        return sum(strides[k] == 0 for k in moving)
-
-    return max(reversed(candidates), key=shared, default=None)
-
-
-def _neighbouring(stage: StageView, op: ComputeOp) -> int:
-    """How many of the innermost axes can be one loop: all that is read moves with them as the result does, or not."""
-    return next((n for n in range(len(op.axis), 1, -1) if _are_one_loop(stage.bodies, op.axis[-n:])), 1)
-
-
-def _are_one_loop(bodies: tuple[Expr, ...], axes: Sequence[Axis]) -> bool:
-    own = {axis.var for axis in axes}
-    return move_alike(bodies, axes) and not any(_counts(body, own) for body in bodies)
-
-
-def _counts(body: Expr, axes: Collection[Var]) -> bool:
-    """Whether a value depends on an axis otherwise than by what it reads."""
-    rest = [body]
-    while rest:
-        node = rest.pop()
-        if isinstance(node, Var) and node in axes:
-            return True
-        if not isinstance(node, TensorRead):
-            rest.extend(child for child in children(node) if isinstance(child, Expr))
-    return False

@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from ..lowering.decisions import DecisionValue
+from ..lowering.decisions import DecisionValue, beside
 from .candidate import TuningCandidate
 from .searcher import TrialResult
-from .space import Space, beside, drawn
+from .space import Space, drawn
 
 PARENTS = 8
 """The best candidates of each implementation, which children are made of."""

@@ -11,7 +11,7 @@ from ..base.errors import LoopwrightError
 from ..compiler.selection.select import get_valid_implementations
 from ..compiler.settings import CompileSettings
 from ..graph.node import Call
-from ..lowering.decisions import Decision, DecisionValue
+from ..lowering.decisions import Decision, DecisionValue, beside
 from .candidate import TuningCandidate
 
 REDRAWS = 8
@@ -116,12 +116,3 @@ def neighbours(space: Space, of: Settled) -> list[TuningCandidate]:
             found.setdefault(settled.candidate.key, settled.candidate)
     found.pop(candidate.key, None)
     return list(found.values())
-
-
-def beside(decision: Decision) -> list[DecisionValue]:
-    """The values next to that of a decision: of numbers the next smaller and larger one, of others all others."""
-    if all(type(value) is int for value in decision.legal):
-        ordered = sorted(decision.legal)
-        at = ordered.index(decision.value)
-        return [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
-    return [value for value in decision.legal if value != decision.value]
