@@ -3,6 +3,7 @@ its module when it is asked for (``base/lazy_names.py``).
 """
 
 from . import te as te
+from .api.autoschedule import autoschedule as autoschedule
 from .api.compile import compile as compile
 from .api.decisions import decisions as decisions
 from .api.default_schedule import default_schedule as default_schedule
@@ -77,6 +78,9 @@ from .runtime.library import load as load
 from .runtime.measure.compare import Comparison as Comparison
 from .runtime.measure.profile import Profile as Profile
 from .runtime.measure.timing import Timing as Timing
+from .schedules.auto.rules.default_rules import schedule_rules as schedule_rules
+from .schedules.auto.sketch import ScheduleRule as ScheduleRule
+from .schedules.auto.sketch import StageSketch as StageSketch
 from .te.tensor import Tensor as Tensor
 from .tuning.candidate import TuningCandidate as TuningCandidate
 from .tuning.report import TuningReport as TuningReport

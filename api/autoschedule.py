@@ -1,0 +1,70 @@
+"""``lw.autoschedule``: a schedule that nobody wrote, chosen by an analytic model, for a target by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..base.errors import RuntimeArgumentError
+from ..base.garbage import rare_collections
+from ..base.target import Target
+from ..codegen.host import resolve_target
+from ..lowering.schedule import Schedule
+from ..schedules.auto.candidates import Scheduling
+from ..schedules.auto.rules.default_rules import RULES
+from ..schedules.auto.search import search
+from ..schedules.auto.sketch import ScheduleRule
+from ..te.tensor import Tensor
+
+CANDIDATES = 24
+
+
+def autoschedule(
+    outputs: Tensor | Sequence[Tensor],
+    target: str | Target | None = "native",
+    *,
+    candidates: int = CANDIDATES,
+    seed: int = 0,
+    rules: Sequence[ScheduleRule] | None = None,
+    reassociate: bool = True,
+) -> Schedule:
+    """A schedule for any tensors, the best of ``candidates`` that rules make of public primitives, without measuring.
+
+    The rules inline stages, compute them at loops of their readers, tile reductions for registers and caches, pack what
+    these read, fold long ones in lanes and tasks, and share out the rest among threads. ``rules`` are others, by
+    default those of ``lw.schedule_rules()``. All that they choose are decisions of the schedule, by name. An analytic
+    model of a core predicts what the lowered loop nest of each candidate takes, and the best is given, which is never
+    worse by the model than that of ``lw.default_schedule``. ``seed`` repeats the search.
+
+    ``reassociate`` lets it fold sums in another order; builds with strict precision need it to be False. Raises
+    ``ScheduleError`` where an output is not computed, and ``RuntimeArgumentError`` for other arguments that do not fit
+    and for rules that raise errors of their own; a step that is refused only drops a candidate.
+
+    >>> import loopwright as lw
+    >>> from loopwright import te
+    >>> A, B = te.placeholder((31, 50), name="A"), te.placeholder((50, 40), name="B")
+    >>> r = te.reduce_axis((0, 50), name="r")
+    >>> C = te.compute((31, 40), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    >>> schedule = lw.autoschedule(C, "x86-64-v3", candidates=8)
+    >>> [decision.name for decision in schedule.decisions][:4]
+    ['C.loops', 'C.lanes', 'C.rows', 'C.vectors']
+    """
+    tensors = (outputs,) if isinstance(outputs, Tensor) else outputs
+    for name, value in (("candidates", candidates), ("seed", seed)):
+        given: object = value
+        if not isinstance(given, int) or isinstance(given, bool) or (name == "candidates" and given < 1):
+            least = " of at least 1" if name == "candidates" else ""
+            raise RuntimeArgumentError(f"{name} should be a whole number{least}, found {given!r}")
+    known = RULES if rules is None else _checked(rules)
+    of = Scheduling(tensors, resolve_target(target), known, reassociate)
+    with rare_collections():
+        return search(of, candidates, seed).schedule
+
+
+def _checked(rules: object) -> Sequence[ScheduleRule]:
+    if not isinstance(rules, Sequence) or not all(isinstance(rule, ScheduleRule) for rule in rules):
+        raise RuntimeArgumentError(f"rules should be a sequence of lw.ScheduleRule, found {rules!r}")
+    names = [(rule.phase, rule.name) for rule in rules]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise RuntimeArgumentError(f"two rules of the phase {twice[0]!r} are called {twice[1]!r}")
+    return rules

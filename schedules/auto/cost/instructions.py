@@ -1,0 +1,257 @@
+"""The instructions that a loop's iteration takes, as LLVM leaves them: equal expressions are computed once, and what
+does not change in a loop outside of it.
+
+Throughputs are those by which register tiles are chosen (``schedules/register_tile.py``), of a core that does two
+vector operations, two loads and a store in a cycle, as Zen and Intel's cores from Haswell on do (Fog, *Instruction
+tables*).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....base.dtype import DType
+from ....base.target import Target
+from ....ir.constants import const_int
+from ....ir.expr import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    ExprNode,
+    IfThenElse,
+    Load,
+    Ramp,
+    Select,
+    Unary,
+    Var,
+)
+from ....ir.stmt import Evaluate, PrefetchStmt, Stmt, Store
+from ....ir.visit import Node, children, walk
+from ...register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
+from .nest import LoopNode, expressions_of
+
+ISSUED = 5.0
+"""Instructions that a core takes in a cycle."""
+LOOP_CYCLES = 1.0
+"""To count and to branch."""
+OPERATIONS = {"/": 10.0, "//": 6.0, "%": 6.0, "min": 3.0, "max": 3.0}
+"""How many operations one of these takes; a minimum keeps NaN. All others take one."""
+FUNCTIONS = {"sqrt": 12.0, "rsqrt": 14.0, "floor": 1.0, "ceil": 1.0, "round": 1.0, "trunc": 1.0, "abs": 1.0, "fma": 1.0}
+POLYNOMIAL = 24.0
+"""Operations of a function such as ``exp``."""
+DIGIT_INSTRUCTIONS = 3.0
+"""To divide an index by a constant."""
+MASK_LANES = 3.0
+"""Instructions a lane of what is masked, where the target has no masked loads."""
+FORWARDED = 5.0
+"""Cycles until a load sees what was stored just before."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What is done in an iteration on average: vector ``operations``, ``loads``, ``stores``, other ``instructions``,
+    and the ``chain`` of cycles that the next one waits. ``kept`` are vectors that stay in registers. Mutable."""
+
+    operations: float = 0.0
+    loads: float = 0.0
+    stores: float = 0.0
+    instructions: float = 0.0
+    chain: float = 0.0
+    kept: float = 0.0
+
+    def cycles(self, registers: int) -> float:
+        """Cycles of an iteration: what is the scarcest; vectors that find no register go to the stack and back."""
+        spilled = max(0.0, self.kept - registers)
+        loads, stores = self.loads + spilled, self.stores + spilled
+        issued = (self.operations + loads + stores + self.instructions) / ISSUED
+        return max(self.operations / FULL_RATE, loads / LOADS_PER_CYCLE, stores, issued, self.chain) + LOOP_CYCLES
+
+
+def work_of(root: LoopNode, target: Target) -> dict[LoopNode, Work]:
+    """The work of each loop of a tree, what is hoisted out of inner loops among it."""
+    counter = _Counter(root, target)
+    for node in root.all_inside():
+        counter.count(node)
+    counter.finish()
+    return counter.work
+
+
+class _Counter:
+    """Counts the instructions of all loops. Mutable."""
+
+    def __init__(self, root: LoopNode, target: Target) -> None:
+        self.work = {node: Work() for node in root.all_inside()}
+        self._target = target
+        self._depth = {node: sum(1 for _ in node.around()) for node in root.all_inside()}
+        self._root = root
+        self._seen: set[tuple[int, int]] = set()
+        self._factors: set[int] = set()
+        self._marked: list[tuple[Expr, LoopNode, float]] = []
+
+    def count(self, node: LoopNode) -> None:
+        """Count what stands in the body of a loop itself."""
+        own = self.work[node]
+        uses: dict[int, tuple[Expr, int]] = {}
+        for stmt, runs in node.parts:
+            for e in expressions_of(stmt):
+                self._expression(e, node, runs)
+                for each in walk(e):
+                    if isinstance(each, Load) and each.dtype.lanes > 1 and each.buffer.scope != "register":
+                        uses[id(each)] = each, uses.get(id(each), (each, 0))[1] + 1
+            self._statement(stmt, node, runs)
+        own.chain = max(own.chain, self._chain(node))
+        shared = sum(self._vectors(load.dtype) for load, count in uses.values() if count > 1)
+        sums = sum(
+            self._vectors(buffer.dtype) * (const_int(buffer.shape[0]) or 1)
+            for loop in node.around()
+            for buffer in loop.registers.values()
+            if buffer.data in node.written
+        )
+        own.kept = sums + shared + 1 if sums else 0.0
+
+    def finish(self) -> None:
+        """Count what has been found, now that it is known which products are part of a sum."""
+        for e, home, part in self._marked:
+            self._node(e, self.work[home], part)
+
+    def _statement(self, stmt: Stmt, node: LoopNode, runs: float) -> None:
+        part = runs / node.iterations if node.iterations else 0.0
+        work = self.work[node]
+        match stmt:
+            case Store(buffer) if buffer.scope == "register":
+                pass
+            case Store(_, indices, value, mask):
+                vectors = self._vectors(value.dtype)
+                if _is_row(indices[-1]):
+                    work.stores += vectors * part
+                else:  # lane by lane
+                    work.stores += value.dtype.lanes * part
+                    work.operations += value.dtype.lanes * part
+                if mask is not None:
+                    work.instructions += self._masking(value.dtype) * part
+            case PrefetchStmt():
+                work.loads += part
+            case Evaluate():
+                work.instructions += part
+            case _:
+                work.instructions += part
+
+    def _expression(self, root: Expr, node: LoopNode, runs: float) -> None:
+        """Count an expression and its parts, each where it changes, and once there."""
+        around = list(node.around())
+        homes: dict[int, LoopNode] = {}
+        for e in _parts_first(root):
+            self._mark_fused(e)
+            home = homes[id(e)] = self._where(e, around, homes)
+            key = (id(home), id(e))
+            if key not in self._seen:
+                self._seen.add(key)
+                self._marked.append((e, home, min(1.0, runs / home.iterations) if home.iterations else 0.0))
+
+    def _where(self, e: Expr, around: Sequence[LoopNode], homes: Mapping[int, LoopNode]) -> LoopNode:
+        """The innermost loop, of those around a statement, in whose iterations the value changes."""
+        found = [homes[id(child)] for child in children(e)]
+        if isinstance(e, Var):
+            found += [loop for loop in around if loop.var is e]
+        if isinstance(e, Load):
+            found += [loop for loop in around if e.buffer.data in loop.written][:1]
+        return max(found, key=self._depth.__getitem__, default=self._root)
+
+    def _mark_fused(self, e: Expr) -> None:
+        """A product that is added, on a target with such an instruction, takes none of its own."""
+        if isinstance(e, Binary) and e.op in ("+", "-") and e.dtype.is_float and self._target.has_fma:
+            factor = next((p for p in (e.b, e.a) if isinstance(p, Binary) and p.op == "*"), None)
+            if factor is not None:
+                self._factors.add(id(factor))
+
+    def _node(self, e: Expr, work: Work, part: float) -> None:
+        vectors = self._vectors(e.dtype) * part
+        match e:
+            case Load(buffer, indices, mask) if buffer.scope != "register":
+                if _is_row(indices[-1]):
+                    work.loads += vectors
+                else:
+                    work.loads += e.dtype.lanes * part
+                    work.operations += e.dtype.lanes * part
+                if mask is not None:
+                    work.instructions += self._masking(e.dtype) * part
+            case Binary(op) if e.dtype.is_index:
+                by = const_int(e.b)
+                if op in ("//", "%") and (by is None or by & (by - 1)):
+                    work.instructions += DIGIT_INSTRUCTIONS * part
+            case Binary(op) if id(e) not in self._factors:
+                work.operations += OPERATIONS.get(op, 1.0) * vectors
+            case Call(name):
+                work.operations += FUNCTIONS.get(name, POLYNOMIAL) * vectors
+            case Compare(a=a):
+                work.operations += self._vectors(a.dtype) * part
+            case Unary() | Select() | IfThenElse() | Cast() if not e.dtype.is_index:
+                work.operations += vectors
+            case Broadcast(value=value) if not isinstance(value, (Load, Const)) and not e.dtype.is_index:
+                work.operations += part
+            case _:
+                pass
+
+    def _masking(self, kind: DType) -> float:
+        """Instructions beside a masked access."""
+        if self._target.vector_bits > 128:
+            return self._vectors(kind)
+        return MASK_LANES * kind.lanes
+
+    def _vectors(self, kind: DType) -> float:
+        return max(1.0, kind.lanes * kind.element.storage_bits / self._target.vector_bits)
+
+    def _chain(self, node: LoopNode) -> float:
+        """Cycles from a sum to itself in the next iteration, through all that is added to it on the way."""
+        found: dict[tuple[int, tuple[int, ...]], float] = {}
+        for stmt, _ in node.parts:
+            if not isinstance(stmt, Store) or any(v is node.var for index in stmt.indices for v in walk(index)):
+                continue
+            steps = _steps_to(stmt.value, stmt)
+            if steps is not None:
+                waiting = SUM_CYCLES * steps + (0.0 if stmt.buffer.scope == "register" else FORWARDED)
+                key = id(stmt.buffer.data), tuple(map(id, stmt.indices))
+                found[key] = found.get(key, 0.0) + waiting
+        return max(found.values(), default=0.0)
+
+
+def _parts_first(root: Expr) -> Iterator[Expr]:
+    """An expression and all that it is made of, each once, behind its parts."""
+    done: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False)]
+    while stack:
+        node, ready = stack.pop()
+        if id(node) in done or not isinstance(node, ExprNode):
+            continue
+        if ready:
+            done.add(id(node))
+            yield node
+        else:
+            stack.append((node, True))
+            stack += [(child, False) for child in children(node)]
+
+
+def _is_row(index: Expr) -> bool:
+    """Whether lanes are neighbours, or there is one."""
+    return index.dtype.lanes == 1 or (isinstance(index, Ramp) and const_int(index.stride) == 1)
+
+
+def _steps_to(value: Expr, store: Store) -> int | None:
+    """How many operations lead from the element that a store replaces to what it stores; None if it is not read."""
+    match value:
+        case Load(buffer, indices):
+            same = buffer.data is store.buffer.data and all(a is b for a, b in zip(indices, store.indices, strict=True))
+            return 0 if same else None
+        case Binary(_, a, b) | Select(_, a, b) | IfThenElse(_, a, b):
+            steps = [s for s in (_steps_to(a, store), _steps_to(b, store)) if s is not None]
+            return 1 + max(steps) if steps else None
+        case Cast(value=inner) | Unary(a=inner):
+            steps_inside = _steps_to(inner, store)
+            return None if steps_inside is None else steps_inside + 1
+        case _:
+            return None

@@ -1,0 +1,91 @@
+"""The cycles that a lowered function is predicted to take: what ``autoschedule`` ranks candidates by."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ....base.brief import BriefRepr
+from ....base.target import Target
+from ....ir.stmt import PrimFunc
+from ....lowering.passes.short_loops import LEAST_CYCLES
+from ...register_tile import SECOND_CACHE_CYCLES
+from .instructions import Work, work_of
+from .nest import LoopNode, loop_tree
+from .traffic import Arrays, Traffic
+
+THREADS = 4
+"""So many share parallel loops where the target does not say how many do."""
+MEMORY_THREADS = 2
+"""So many are enough to use up what memory gives."""
+LAUNCH_CYCLES = LEAST_CYCLES / 2
+"""To hand a loop to other threads, and to wait for them."""
+SHARED_BYTES = 16 << 20
+"""What a cache beyond the second one holds; targets do not say."""
+SHARED_CYCLES, MEMORY_CYCLES = 5.0, 14.0
+"""Of a line that comes from that cache, or from memory, in order."""
+JUMP_CYCLES = 12.0
+"""Of the first line of a run that comes from there, which nothing has fetched ahead."""
+NEAR_JUMP_CYCLES = 4.0
+HIDDEN = 0.75
+"""The part of the shorter of computing and fetching that the other hides."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PredictedCost(BriefRepr):
+    """Cycles: ``computing``; ``fetching``, from the second cache and from beyond; and ``cycles``, in which a part of
+    these hides behind the other; on as many threads as share the work."""
+
+    cycles: float
+    computing: float
+    fetching: float
+
+    def __str__(self) -> str:
+        return f"{self.cycles:.0f} cycles: {self.computing:.0f} to compute, {self.fetching:.0f} to fetch"
+
+
+def predict(func: PrimFunc, target: Target) -> PredictedCost:
+    """What a lowered function costs on a target. It need not be right, but comparable."""
+    root = loop_tree(func)
+    work, arrays = work_of(root, target), Arrays(root)
+    threads = float(target.threads or THREADS)
+    stays = [arrays.whole <= capacity for capacity in (target.l1_bytes, target.l2_bytes)]
+    far_cycles, most = (
+        (SHARED_CYCLES, threads) if arrays.whole <= SHARED_BYTES else (MEMORY_CYCLES, float(MEMORY_THREADS))
+    )
+    total = computing = work[root].cycles(target.vector_registers)
+    fetching = 0.0
+    for nest in root.inner:
+        compute, launches = _computing(nest, work, target, threads)
+        share = min(threads, _tasks(nest))
+        near = Traffic() if stays[0] else arrays.traffic(nest, float(target.l1_bytes))
+        far = Traffic() if stays[1] else arrays.traffic(nest, float(target.l2_bytes))
+        fetch = _near_cycles(near) / share + _far_cycles(far, far_cycles) / min(share, most)
+        total += max(compute, fetch) + (1 - HIDDEN) * min(compute, fetch) + launches
+        computing += compute
+        fetching += fetch
+    return PredictedCost(total, computing, fetching)
+
+
+def _near_cycles(traffic: Traffic) -> float:
+    return traffic.lines * SECOND_CACHE_CYCLES + traffic.written + traffic.runs * NEAR_JUMP_CYCLES
+
+
+def _far_cycles(traffic: Traffic, line: float) -> float:
+    """Lines that are written come first, and go back."""
+    return (traffic.lines + traffic.written) * line + traffic.runs * JUMP_CYCLES
+
+
+def _tasks(nest: LoopNode) -> float:
+    return max(node.tasks for node in nest.all_inside())
+
+
+def _computing(nest: LoopNode, work: dict[LoopNode, Work], target: Target, threads: float) -> tuple[float, float]:
+    """Cycles to compute, where threads share what they can, and to launch them."""
+    cycles = launches = 0.0
+    for node in nest.all_inside():
+        shared = math.ceil(node.tasks / threads) / node.tasks if node.tasks > 1 else 1.0
+        cycles += node.iterations * work[node].cycles(target.vector_registers) * shared
+        if node.launches and node.trips > 1 and threads > 1:
+            launches += node.entries * LAUNCH_CYCLES
+    return cycles, launches

@@ -1,0 +1,1 @@
+"""The rules by which schedules are made that nobody wrote; each file has those of one idea."""

@@ -1,0 +1,154 @@
+"""The analytic model: what it counts, against counts made one by one."""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.ir.build import index_var
+from loopwright.ir.constants import ONE, const
+from loopwright.ir.expr import Ramp
+from loopwright.ir.makers import as_index
+from loopwright.ir.visit import substitute, with_body
+from loopwright.schedules.auto.cost.digits import split_digits
+from loopwright.schedules.auto.cost.footprint import LINE, access_of, footprint
+from loopwright.schedules.auto.cost.instructions import work_of
+from loopwright.schedules.auto.cost.nest import loop_tree
+from loopwright.schedules.auto.cost.predict import predict
+from loopwright.schedules.auto.cost.samples import POINTS, evaluate
+
+TARGET = lw.resolve_target("llvm -mcpu=x86-64-v3 -threads=4")
+
+
+def product(n=96, m=96, k=96):
+    A, B = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B")
+    r = te.reduce_axis((0, k), name="r")
+    C = te.compute((n, m), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    return A, B, C
+
+
+def tiled(C, rows, vectors, parallel=True):
+    s = lw.create_schedule(C)
+    i, j, r = s[C].loops
+    block, panel, row, column = s[C].tile(i, j, rows, vectors * 8)
+    vector, lane = s[C].split(column, factor=8)
+    s[C].reorder(block, panel, r, row, vector, lane)
+    s[C].vectorize(lane)
+    s[C].unroll(vector)
+    s[C].unroll(row)
+    if parallel:
+        s[C].parallel(s[C].fuse(block, panel))
+    return s
+
+
+def cycles(schedule, *args, target=TARGET):
+    return predict(lw.lower(schedule, args, target=target), target)
+
+
+def test_a_step_of_a_register_tile_counts_its_fmas_and_loads():
+    A, B, C = product()
+    root = loop_tree(lw.lower(tiled(C, 4, 3), [A, B, C], target=TARGET))
+    work = work_of(root, TARGET)
+    innermost = max((node for node in work if not node.inner), key=lambda node: node.iterations)
+    assert innermost.iterations == 96 * (96 // 4) * (96 // 24)
+    assert (work[innermost].operations, work[innermost].loads) == (12, 3 + 4)
+    assert work[innermost].kept == 12 + 3 + 1
+
+
+def test_tiles_beat_single_sums_and_tiles_that_registers_do_not_hold():
+    A, B, C = product()
+    good, single, large = (cycles(tiled(C, *size), A, B, C).computing for size in ((4, 3), (1, 1), (12, 3)))
+    assert good < single
+    assert good < large
+
+
+def test_threads_share_parallel_loops():
+    A, B, C = product()
+    together, alone = (cycles(tiled(C, 4, 3, parallel), A, B, C).computing for parallel in (True, False))
+    assert 3.9 < alone / together < 4.1
+
+
+def test_lanes_that_are_no_neighbours_cost_more():
+    A = te.placeholder((64, 64), name="A")
+
+    def vectorized(body):
+        B = te.compute((64, 64), body, name="B")
+        s = lw.create_schedule(B)
+        _, lane = s[B].split(s[B].loops[-1], factor=8)
+        s[B].vectorize(lane)
+        return cycles(s, A, B).computing
+
+    assert vectorized(lambda i, j: A[j, i] * 2.0) > 2 * vectorized(lambda i, j: A[i, j] * 2.0)
+
+
+def test_expressions_that_rows_share_are_computed_once():
+    A = te.placeholder((66, 64), name="A")
+    Y = te.compute((64, 64), lambda i, j: te.exp(A[i, j]) + te.exp(A[i + 1, j]) + te.exp(A[i + 2, j]), name="Y")
+
+    def with_rows(rows):
+        s = lw.create_schedule(Y)
+        _, _, row, lane = s[Y].tile("i", "j", rows, 8)
+        s[Y].vectorize(lane)
+        s[Y].unroll(row)
+        return cycles(s, A, Y).computing
+
+    assert with_rows(4) < 0.6 * with_rows(1)  # 6 functions for 4 rows in place of 12
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_footprints_are_those_of_counting_lines(seed):
+    """Random affine accesses of a few loops: the model is within a half of what one finds by listing all lines."""
+    rng = random.Random(seed)
+    loops = [(index_var("i"), rng.choice([2, 5, 8])), (index_var("j"), rng.choice([3, 7, 16]))]
+    strides = [rng.choice([8, 64, 512, 1000]), rng.choice([1, 8, 24, 100])]
+    offsets = [0, *rng.sample([1, 2, 64, 512, 1000], 2)]
+    lanes = rng.choice([1, 8])
+    accesses, lines = [], set()
+    for offset in offsets:
+        index = as_index(offset)
+        for (var, _), stride in zip(loops, strides, strict=True):
+            index = index + var * stride
+        accesses.append(access_of(Ramp(index, ONE, lanes) if lanes > 1 else index, lanes, 4))
+        for point in itertools.product(*(range(extent) for _, extent in loops)):
+            at = offset + sum(p * s for p, s in zip(point, strides, strict=True))
+            lines.update(range(at * 4 // LINE, (at * 4 + lanes * 4 - 1) // LINE + 1))
+    found = footprint(accesses, {var: float(extent) for var, extent in loops}, 1e9).lines
+    assert len(lines) / 2 <= found <= 2 * len(lines) + 2, (strides, offsets, lanes, len(lines), found)
+
+
+def test_digits_of_fused_loops_compute_the_same():
+    A, B, C = product(6, 16, 5)
+    func = lw.lower(tiled(C, 4, 1), [A, B, C], target=TARGET)  # 2 × 2 tiles, the last ones of rows cut
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((6, 5), np.float32), rng.standard_normal((5, 16), np.float32)
+    apart, c = with_body(func, split_digits(func.body)), np.zeros((6, 16), np.float32)
+    assert apart.body is not func.body
+    lw.interpret(apart)(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5, atol=1e-5)
+
+
+def test_conditions_are_tried_at_points_that_are_spread_evenly():
+    i, j = index_var("i"), index_var("j")
+    points = {i: np.arange(POINTS, dtype=np.float64), j: np.full(POINTS, 3.0)}
+    for e in ((i // 7) % 3 + j * 2, te.minimum(i, 9) - j, te.select(i < 5, i, j)):
+        expected = [lw_value(e.as_expr(), {i: k, j: 3}) for k in range(POINTS)]
+        np.testing.assert_array_equal(evaluate(e.as_expr(), points), expected)
+
+
+def lw_value(e, values):
+    """The number that the simplifier makes of an expression."""
+    from loopwright.ir.constants import const_int
+    from loopwright.ir.simplify import simplify
+
+    return const_int(simplify(substitute(e, {var: const(value, "index") for var, value in values.items()})))
+
+
+def test_what_does_not_fit_a_cache_costs_more_unless_it_is_blocked():
+    def rows_first(n):
+        A, B, C = product(96, n, 512)
+        return cycles(tiled(C, 4, 3), A, B, C).fetching / n
+
+    assert rows_first(3072) > 1.5 * rows_first(96)

@@ -1,0 +1,65 @@
+"""Rules of users, and how the sketch asks rules."""
+
+import random
+
+import pytest
+from te_computes import CASES
+
+import loopwright as lw
+from loopwright import te
+from loopwright.lowering.decisions import beside
+from loopwright.schedules.auto.candidates import Candidates, Scheduling
+from loopwright.schedules.auto.sketch import make_sketch
+
+TARGET = lw.resolve_target("llvm -mcpu=x86-64-v3 -threads=4")
+
+
+def doubled():
+    A = te.placeholder((64, 64), name="A")
+    return te.compute((64, 64), lambda i, j: A[i, j] * 2.0, name="B")
+
+
+def by_eights(at):
+    lanes = at.decide("width", [8, 16], 8)
+    _, lane = at.stage.split(at.stage.loops[-1], factor=lanes)
+    at.stage.vectorize(lane)
+
+
+def test_a_rule_of_ones_own_comes_first_and_decides_by_the_name_of_the_stage():
+    mine = lw.ScheduleRule("mine", "loops", lambda at: at.op.reduction is None, by_eights)
+    schedule = make_sketch(doubled(), TARGET, [mine, *lw.schedule_rules()])
+    assert [(d.name, d.value) for d in schedule.decisions] == [("B.loops", "mine"), ("B.width", 8)]
+    assert make_sketch(doubled(), TARGET, [mine], decided={"B.width": 16}).decisions[0].value == 16
+
+
+def test_a_refused_step_drops_the_candidate_alone():
+    refused = lw.ScheduleRule("refused", "loops", lambda at: True, lambda at: at.stage.unroll("no such loop"))
+    assert Candidates(Scheduling([doubled()], TARGET, [refused])).sketched({}) is None
+    default = lw.default_schedule(doubled(), TARGET)
+    assert str(lw.autoschedule(doubled(), TARGET, candidates=3, rules=[refused])) == str(default)
+
+
+def test_without_rules_there_is_the_default_schedule():
+    default = Candidates(Scheduling([doubled()], TARGET, [])).default()
+    assert str(lw.autoschedule(doubled(), TARGET, candidates=2, rules=[])) == str(default.schedule)
+
+
+def test_candidates_of_one_nest_are_one():
+    made = Candidates(Scheduling([doubled()], TARGET, lw.schedule_rules()))
+    assert made.sketched({"B.loops": "general"}).nest == made.default().nest
+
+
+@pytest.mark.parametrize("name", ["unsharp", "softmax", "convolution_1d", "dot"])
+def test_whatever_is_decided_is_legal_or_refused(name):
+    """Decisions drawn at random lower to nests that the verifier accepts."""
+    shapes = {"unsharp": (20, 35), "softmax": (7, 40), "convolution_1d": (30, 3, 4, 5), "dot": (20_001,)}
+    rng = random.Random(3)
+    made = Candidates(Scheduling(CASES[name](*shapes[name]).outputs, TARGET, lw.schedule_rules()))
+    at = made.sketched({})
+    assert at is not None
+    for _ in range(3):
+        drawn = {d.name: rng.choice(d.legal) for d in at.decisions}
+        found = made.sketched(drawn)
+        at = found or at
+        for decision in at.decisions:
+            assert set(beside(decision)) < set(decision.legal)
