@@ -37,9 +37,9 @@ class ScheduleCandidate(BriefRepr):
         return self.schedule.decisions
 
     @property
-    def decided(self) -> dict[str, DecisionValue]:
-        """The values of the decisions, by name."""
-        return {decision.name: decision.value for decision in self.decisions}
+    def chosen(self) -> dict[str, DecisionValue]:
+        """The values, by name, that are not the defaults: what is decided otherwise may change these."""
+        return {decision.name: decision.value for decision in self.decisions if decision.value != decision.default}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

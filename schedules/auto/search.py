@@ -72,11 +72,11 @@ def _steps(at: ScheduleCandidate | None, rng: random.Random) -> Iterator[dict[st
     for number in range(max(map(len, values.values()), default=0)):
         for name, others in values.items():
             if at is not None and number < len(others):
-                yield {**at.decided, name: others[number]}
+                yield {**at.chosen, name: others[number]}
 
 
 def _jump(at: ScheduleCandidate, rng: random.Random) -> dict[str, DecisionValue]:
     """Some decisions drawn anew."""
     open_ones = [d for d in at.decisions if len(d.legal) > 1]
     drawn = rng.sample(open_ones, min(JUMP, len(open_ones)))
-    return {**at.decided, **{d.name: rng.choice(d.legal) for d in drawn}}
+    return {**at.chosen, **{d.name: rng.choice(d.legal) for d in drawn}}

@@ -6,13 +6,14 @@ import pytest
 from tuning_spaces import TILED, MadeUpSpace, gain_of, searched
 
 import loopwright as lw
+from loopwright.lowering.decisions import beside
 from loopwright.tuning.candidate import TuningCandidate
 from loopwright.tuning.descent import ThenDescent
 from loopwright.tuning.evolutionary_search import EvolutionarySearch
 from loopwright.tuning.grid_search import GridSearch
 from loopwright.tuning.random_search import RandomSearch
 from loopwright.tuning.searcher import Searcher, searcher_named
-from loopwright.tuning.space import beside, drawn, neighbours
+from loopwright.tuning.space import drawn, neighbours
 
 SPACE = MadeUpSpace()
 ALL = list(SPACE.all())

@@ -27,6 +27,8 @@ SHARED_CYCLES, MEMORY_CYCLES = 5.0, 14.0
 JUMP_CYCLES = 12.0
 """Of the first line of a run that comes from there, which nothing has fetched ahead."""
 NEAR_JUMP_CYCLES = 4.0
+ENTRY_CYCLES = 5.0
+"""To begin a loop and to leave it, which is guessed wrongly now and then."""
 HIDDEN = 0.75
 """The part of the shorter of computing and fetching that the other hides."""
 
@@ -85,7 +87,7 @@ def _computing(nest: LoopNode, work: dict[LoopNode, Work], target: Target, threa
     cycles = launches = 0.0
     for node in nest.all_inside():
         shared = math.ceil(node.tasks / threads) / node.tasks if node.tasks > 1 else 1.0
-        cycles += node.iterations * work[node].cycles(target.vector_registers) * shared
+        cycles += (node.iterations * work[node].cycles(target.vector_registers) + node.entries * ENTRY_CYCLES) * shared
         if node.launches and node.trips > 1 and threads > 1:
             launches += node.entries * LAUNCH_CYCLES
     return cycles, launches

@@ -1,0 +1,58 @@
+"""The space of tensor expressions that nobody scheduled: what rules decide, for the searchers of tuning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..base.errors import ScheduleError
+from ..lowering.decisions import DecisionValue
+from ..lowering.schedule import Schedule
+from ..schedules.auto.candidates import Scheduling
+from ..schedules.auto.sketch import make_sketch
+from ..schedules.default_schedule import default_schedule
+from .candidate import TuningCandidate
+from .space import Settled
+
+BY_RULES, DEFAULT = "rules", "default"
+"""The two ways there are, in place of implementations."""
+
+
+class ComputeSpace:
+    """A ``Space`` of schedules. Mutable: it remembers those that it has made."""
+
+    implementations: Sequence[str] = (BY_RULES, DEFAULT)
+    starts: Sequence[TuningCandidate] = ()
+
+    def __init__(self, of: Scheduling) -> None:
+        self._of = of
+        self._known: dict[tuple[str, str | None], tuple[Settled, Schedule] | None] = {}
+
+    def settle(self, implementation: str, wanted: Mapping[str, DecisionValue]) -> Settled | None:
+        """See ``Space``. Making the schedule takes some hundredths of a second; nothing is lowered."""
+        found = self._found(TuningCandidate(implementation, tuple(sorted(wanted.items()))))
+        return None if found is None else found[0]
+
+    def schedule(self, candidate: TuningCandidate) -> Schedule:
+        """The schedule of a candidate. Raises ``ScheduleError`` where a step of it is refused."""
+        found = self._found(candidate)
+        if found is None:
+            raise ScheduleError(f"no schedule has the decisions {candidate}")
+        return found[1]
+
+    def _found(self, candidate: TuningCandidate) -> tuple[Settled, Schedule] | None:
+        if candidate.key not in self._known:
+            self._known[candidate.key] = self._made(candidate)
+        return self._known[candidate.key]
+
+    def _made(self, candidate: TuningCandidate) -> tuple[Settled, Schedule] | None:
+        of = self._of
+        try:
+            if candidate.implementation == DEFAULT:
+                schedule = default_schedule(of.outputs, of.target, of.reassociate)
+            else:
+                schedule = make_sketch(of.outputs, of.target, of.rules, of.reassociate, candidate.decided)
+        except ScheduleError:  # refused: that is no candidate
+            return None
+        decisions = schedule.decisions
+        values = tuple((decision.name, decision.value) for decision in decisions)
+        return Settled(TuningCandidate(candidate.implementation, values), decisions), schedule
