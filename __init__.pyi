@@ -89,5 +89,7 @@ from .tuning.space import Space as Space
 from .tuning.task import TuningTask as TuningTask
 from .tuning.tasks import tasks as tasks
 from .tuning.tune import tune as tune
+from .tuning.tune_schedule import ScheduleTuning as ScheduleTuning
+from .tuning.tune_schedule import tune_schedule as tune_schedule
 
 __version__: str

@@ -54,13 +54,15 @@ def autoschedule(
         if not isinstance(given, int) or isinstance(given, bool) or (name == "candidates" and given < 1):
             least = " of at least 1" if name == "candidates" else ""
             raise RuntimeArgumentError(f"{name} should be a whole number{least}, found {given!r}")
-    known = RULES if rules is None else _checked(rules)
-    of = Scheduling(tensors, resolve_target(target), known, reassociate)
+    of = Scheduling(tensors, resolve_target(target), checked_rules(rules), reassociate)
     with rare_collections():
         return search(of, candidates, seed).schedule
 
 
-def _checked(rules: object) -> Sequence[ScheduleRule]:
+def checked_rules(rules: object) -> Sequence[ScheduleRule]:
+    """The rules that a user gives, by default ours. Raises ``RuntimeArgumentError`` for what are none."""
+    if rules is None:
+        return RULES
     if not isinstance(rules, Sequence) or not all(isinstance(rule, ScheduleRule) for rule in rules):
         raise RuntimeArgumentError(f"rules should be a sequence of lw.ScheduleRule, found {rules!r}")
     names = [(rule.phase, rule.name) for rule in rules]

@@ -20,6 +20,10 @@ def _worker_of(kind: str) -> Callable[[Mapping[str, Any]], Iterator[Answer]]:
             from .compile_candidates import compile_candidates
 
             return compile_candidates
+        case "traces":
+            from .compile_traces import compile_traces
+
+            return compile_traces
         case "measure":
             from .measure_candidates import measure_candidates
 

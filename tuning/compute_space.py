@@ -21,10 +21,10 @@ class ComputeSpace:
     """A ``Space`` of schedules. Mutable: it remembers those that it has made."""
 
     implementations: Sequence[str] = (BY_RULES, DEFAULT)
-    starts: Sequence[TuningCandidate] = ()
 
-    def __init__(self, of: Scheduling) -> None:
+    def __init__(self, of: Scheduling, starts: Sequence[TuningCandidate] = ()) -> None:
         self._of = of
+        self.starts = starts
         self._known: dict[tuple[str, str | None], tuple[Settled, Schedule] | None] = {}
 
     def settle(self, implementation: str, wanted: Mapping[str, DecisionValue]) -> Settled | None:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.cache_key import sources_digest
+from ..artifact.options import CodegenOptions
 from ..artifact.records.record import own_versions
 from ..base.child_python import python_command
 from ..base.target import Target
@@ -25,6 +26,7 @@ from ..compiler.model.function_cache import SOURCES, function_key
 from ..compiler.selection.records import NO_RECORDS
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
+from ..te.tensor import Tensor
 from .candidate import TuningCandidate
 from .outcome import OutcomeKind
 from .paired_rounds import RoundLimits
@@ -45,6 +47,18 @@ def compile_job(
     items = [None if c is None else {"implementation": c.implementation, "decisions": c.decided} for c in candidates]
     graph = {"key": function_key(function, untuned), "graph": pickle.dumps((function, untuned))}
     return {"kind": "compile", "versions": versions(), "seconds": seconds, "items": items, **graph}
+
+
+def traces_job(
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    target: Target,
+    traces: Sequence[str],
+    seconds: float,
+) -> TuningJob:
+    """Compile tensor expressions by the traces of schedules, each as JSON. An answer has the ``code``."""
+    computes = pickle.dumps((tuple(inputs), tuple(outputs), target, CodegenOptions(cache=False)))
+    return {"kind": "traces", "versions": versions(), "seconds": seconds, "items": list(traces), "computes": computes}
 
 
 def measure_job(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,24 +13,22 @@ import numpy.typing as npt
 from ..api.compile import compile
 from ..api.model_graph import planned_graph
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
-from ..base.errors import RecordError, RuntimeArgumentError
-from ..base.granted_cpus import granted_cpus
+from ..base.errors import RecordError
 from ..base.target import Target
 from ..codegen.host import resolve_target
 from ..compiler.selection.records import TuningRecords
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
-from ..runtime.foreign import why_not_here
 from ..runtime.library import Library
-from ..runtime.threads.default_threads import check_threads, default_threads
 from .bench import BenchSettings, JobBench
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
 from .journal import Journal
 from .report import TuningProgress, TuningReport
+from .run_width import RunWidth, check_numbers
 from .searcher import MakeSearcher, searcher_named
 from .tasks import tasks_of
 from .tuner import Tuner, TuningBudget
-from .workers import LocalWorkers, SubmitsJobs, check_workers
+from .workers import LocalWorkers, SubmitsJobs
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -73,8 +70,8 @@ def tune(
     ``RuntimeArgumentError`` for other arguments that do not fit, such as more threads than there are cpus.
     """
     resolved, path = resolve_target(target), _path_of(records)
-    width = _Width.of(threads, workers, jobs, resolved)
-    _check_numbers(minutes, seed, timeout)
+    width = RunWidth.of(threads, workers, jobs, resolved)
+    check_numbers(minutes, seed, timeout)
     make = searcher_named(searcher)
     settings = CompileSettings(resolved, CodegenOptions(precision=precision, arithmetic=arithmetic))
     journal = Journal(path, width.threads)
@@ -93,46 +90,10 @@ def tune(
         return Tuner(found, bench, journal, make, budget, seed, progress or _unheard).run()
 
 
-@dataclass(frozen=True, slots=True)
-class _Width:
-    """How many jobs run at once, compiling and measuring, and how many threads a run uses."""
-
-    threads: int
-    jobs: int
-    measuring: int
-
-    @classmethod
-    def of(cls, threads: int | None, workers: object, jobs: object, target: Target) -> _Width:
-        if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1):
-            raise RuntimeArgumentError(f"jobs should be a whole number of at least 1, found {jobs!r}")
-        own = granted_cpus()
-        count = own if jobs is None else jobs
-        if workers is not None:
-            check_workers(workers)
-            used = target.threads or 1 if threads is None else check_threads(threads)
-            return cls(used, count, count)
-        if (problem := why_not_here(target)) is not None:
-            raise RuntimeArgumentError(f"{problem}: give workers= that have it")
-        used = target.threads or min(default_threads(), own) if threads is None else check_threads(threads)
-        if used > own:
-            raise RuntimeArgumentError(
-                f"runs of {used} threads are measured with as many cpus free, and {own} are granted here"
-            )
-        return cls(used, count, max(1, min(count, own // used)))
-
-
 def _path_of(records: object) -> Path:
     if not isinstance(records, (str, os.PathLike)):
         raise RecordError(f"records should be the path of a file to keep them in, found {records!r}")
     return Path(records)
-
-
-def _check_numbers(minutes: object, seed: object, timeout: object) -> None:
-    for name, value in (("minutes", minutes), ("timeout", timeout)):
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
-            raise RuntimeArgumentError(f"{name} should be a positive number, found {value!r}")
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise RuntimeArgumentError(f"seed should be a whole number, found {seed!r}")
 
 
 def _unheard(progress: TuningProgress) -> None:

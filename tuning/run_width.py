@@ -1,0 +1,49 @@
+"""How many jobs of a tuning run go on at once, and other numbers that users give for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..base.errors import RuntimeArgumentError
+from ..base.granted_cpus import granted_cpus
+from ..base.target import Target
+from ..runtime.foreign import why_not_here
+from ..runtime.threads.default_threads import check_threads, default_threads
+from .workers import check_workers
+
+
+@dataclass(frozen=True, slots=True)
+class RunWidth:
+    """How many jobs run at once, compiling and measuring, and how many threads a run uses."""
+
+    threads: int
+    jobs: int
+    measuring: int
+
+    @classmethod
+    def of(cls, threads: int | None, workers: object, jobs: object, target: Target) -> RunWidth:
+        if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1):
+            raise RuntimeArgumentError(f"jobs should be a whole number of at least 1, found {jobs!r}")
+        own = granted_cpus()
+        count = own if jobs is None else jobs
+        if workers is not None:
+            check_workers(workers)
+            used = target.threads or 1 if threads is None else check_threads(threads)
+            return cls(used, count, count)
+        if (problem := why_not_here(target)) is not None:
+            raise RuntimeArgumentError(f"{problem}: give workers= that have it")
+        used = target.threads or min(default_threads(), own) if threads is None else check_threads(threads)
+        if used > own:
+            raise RuntimeArgumentError(
+                f"runs of {used} threads are measured with as many cpus free, and {own} are granted here"
+            )
+        return cls(used, count, max(1, min(count, own // used)))
+
+
+def check_numbers(minutes: object, seed: object, timeout: object) -> None:
+    """Raise ``RuntimeArgumentError`` for numbers that are none."""
+    for name, value in (("minutes", minutes), ("timeout", timeout)):
+        if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
+            raise RuntimeArgumentError(f"{name} should be a positive number, found {value!r}")
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise RuntimeArgumentError(f"seed should be a whole number, found {seed!r}")
