@@ -76,8 +76,9 @@ def tune_schedule(
     tensors = (outputs,) if isinstance(outputs, Tensor) else outputs
     resolved = resolve_target(target)
     check_numbers(minutes, seed, timeout)
-    if not isinstance(measurements, int) or isinstance(measurements, bool) or measurements < 1:
-        raise RuntimeArgumentError(f"measurements should be a whole number of at least 1, found {measurements!r}")
+    count: object = measurements
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise RuntimeArgumentError(f"measurements should be a whole number of at least 1, found {count!r}")
     make = searcher_named(searcher)
     first = autoschedule(tensors, resolved, candidates=candidates, seed=seed, rules=rules, reassociate=reassociate)
     _refuse_open(first)

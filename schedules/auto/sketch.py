@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ...base.brief import BriefRepr
 from ...base.errors import RuntimeArgumentError
 from ...base.foreign_errors import naming_code
 from ...base.target import Target
@@ -28,8 +29,8 @@ Phase: TypeAlias = Literal["form", "place", "loops"]
 PHASES: tuple[Phase, ...] = ("form", "place", "loops")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StageSketch:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class StageSketch(BriefRepr):
     """A stage that a rule is asked about, by its ``name``, in the ``schedule`` so far, which the rule's steps continue.
 
     ``reassociate`` tells whether sums may be folded in another order.
@@ -79,8 +80,8 @@ class StageSketch:
         return self.schedule.decide(f"{self.name}.{name}", legal, default, reorders_sum=reorders_sum)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScheduleRule:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ScheduleRule(BriefRepr):
     """What may be done to a stage in a phase of the sketch: ``"form"``, ``"place"`` or ``"loops"``.
 
     ``applies`` tells whether it may be tried on a stage, ``apply`` does it by primitives, and calls ``decide`` for each
@@ -93,6 +94,19 @@ class ScheduleRule:
     phase: Phase
     applies: Callable[[StageSketch], bool]
     apply: Callable[[StageSketch], None]
+
+    def __post_init__(self) -> None:
+        given: tuple[object, object] = self.name, self.phase
+        if not isinstance(given[0], str) or not given[0]:
+            raise RuntimeArgumentError(f"a rule has a name, found {given[0]!r}")
+        if given[1] not in PHASES:
+            raise RuntimeArgumentError(
+                f"the phase of the rule {self.name!r} should be one of {', '.join(map(repr, PHASES))}, found {given[1]!r}"
+            )
+        if not callable(self.applies) or not callable(self.apply):
+            raise RuntimeArgumentError(
+                f"applies and apply of the rule {self.name!r} should be functions of a StageSketch"
+            )
 
 
 def make_sketch(

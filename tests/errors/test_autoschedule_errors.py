@@ -34,6 +34,20 @@ def test_what_does_not_fit_is_refused(arguments, problem):
         lw.autoschedule(B, "x86-64-v3", **arguments)
 
 
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (("", "loops", bool, bool), "a rule has a name, found ''"),
+        (("mine", "shape", bool, bool), "the phase of the rule 'mine' should be one of 'form', 'place', 'loops'"),
+        (("mine", "loops", True, bool), "applies and apply of the rule 'mine' should be functions of a StageSketch"),
+    ],
+    ids=str,
+)
+def test_a_rule_is_checked_when_it_is_made(given, problem):
+    with pytest.raises(lw.RuntimeArgumentError, match=problem):
+        lw.ScheduleRule(*given)
+
+
 def test_inputs_and_what_is_no_tensor_cannot_be_scheduled():
     with pytest.raises(lw.ScheduleError, match="A is an input: there is nothing to compute"):
         lw.autoschedule(A, "x86-64-v3")

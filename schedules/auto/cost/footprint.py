@@ -29,7 +29,7 @@ class Footprint:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Access:
+class LinearAccess:
     """Where an array is accessed: ``strides`` in bytes by the loops' variables, None where a variable has none, as in
     what memory says; from byte ``offset`` on, ``length`` bytes long."""
 
@@ -38,7 +38,7 @@ class Access:
     length: int
 
 
-def access_of(index: Expr, lanes: int, element: int) -> Access:
+def access_of(index: Expr, lanes: int, element: int) -> LinearAccess:
     """The access of elements of so many bytes at an index."""
     spread: int | None = element * lanes
     if isinstance(index, Ramp):
@@ -51,10 +51,10 @@ def access_of(index: Expr, lanes: int, element: int) -> Access:
         known = len(term.factors) == 1 and isinstance(term.factors[0], Var)
         for var in {v for factor in term.factors for v in free_vars(factor)}:
             strides[var] = term.coefficient * element if known and var not in strides else None
-    return Access(strides, form.constant * element, element * lanes if spread is None else spread)
+    return LinearAccess(strides, form.constant * element, element * lanes if spread is None else spread)
 
 
-def footprint(accesses: Sequence[Access], trips: Mapping[Var, float], most: float) -> Footprint:
+def footprint(accesses: Sequence[LinearAccess], trips: Mapping[Var, float], most: float) -> Footprint:
     """What the accesses of one array touch while the loops in ``trips`` run, each so often: at most ``most`` bytes."""
     shapes: dict[tuple[tuple[Var, int | None], ...], list[tuple[int, int]]] = {}
     for access in accesses:

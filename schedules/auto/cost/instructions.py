@@ -53,7 +53,7 @@ FORWARDED = 5.0
 
 
 @dataclass(slots=True)
-class Work:
+class BodyWork:
     """What is done in an iteration on average: vector ``operations``, ``loads``, ``stores``, other ``instructions``,
     and the ``chain`` of cycles that the next one waits. ``kept`` are vectors that stay in registers. Mutable."""
 
@@ -72,7 +72,7 @@ class Work:
         return max(self.operations / FULL_RATE, loads / LOADS_PER_CYCLE, stores, issued, self.chain) + LOOP_CYCLES
 
 
-def work_of(root: LoopNode, target: Target) -> dict[LoopNode, Work]:
+def work_of(root: LoopNode, target: Target) -> dict[LoopNode, BodyWork]:
     """The work of each loop of a tree, what is hoisted out of inner loops among it."""
     counter = _Counter(root, target)
     for node in root.all_inside():
@@ -85,7 +85,7 @@ class _Counter:
     """Counts the instructions of all loops. Mutable."""
 
     def __init__(self, root: LoopNode, target: Target) -> None:
-        self.work = {node: Work() for node in root.all_inside()}
+        self.work = {node: BodyWork() for node in root.all_inside()}
         self._target = target
         self._depth = {node: sum(1 for _ in node.around()) for node in root.all_inside()}
         self._root = root
@@ -169,7 +169,7 @@ class _Counter:
             if factor is not None:
                 self._factors.add(id(factor))
 
-    def _node(self, e: Expr, work: Work, part: float) -> None:
+    def _node(self, e: Expr, work: BodyWork, part: float) -> None:
         vectors = self._vectors(e.dtype) * part
         match e:
             case Load(buffer, indices, mask) if buffer.scope != "register":

@@ -10,7 +10,7 @@ from ....base.target import Target
 from ....ir.stmt import PrimFunc
 from ....lowering.passes.short_loops import LEAST_CYCLES
 from ...register_tile import SECOND_CACHE_CYCLES
-from .instructions import Work, work_of
+from .instructions import BodyWork, work_of
 from .nest import LoopNode, loop_tree
 from .traffic import Arrays, Traffic
 
@@ -82,7 +82,7 @@ def _tasks(nest: LoopNode) -> float:
     return max(node.tasks for node in nest.all_inside())
 
 
-def _computing(nest: LoopNode, work: dict[LoopNode, Work], target: Target, threads: float) -> tuple[float, float]:
+def _computing(nest: LoopNode, work: dict[LoopNode, BodyWork], target: Target, threads: float) -> tuple[float, float]:
     """Cycles to compute, where threads share what they can, and to launch them."""
     cycles = launches = 0.0
     for node in nest.all_inside():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....ir.buffer import Buffer
 from ....ir.expr import Var
-from .footprint import LINE, Access, Footprint, access_of, footprint
+from .footprint import LINE, Footprint, LinearAccess, access_of, footprint
 from .nest import LoopNode, accesses_of, bytes_of
 
 FILLED = 0.75
@@ -38,7 +38,7 @@ class Arrays:
 
     def __init__(self, root: LoopNode) -> None:
         self._sizes: dict[Var, float] = {}
-        self._at: dict[LoopNode, list[tuple[Var, Access, bool]]] = {}
+        self._at: dict[LoopNode, list[tuple[Var, LinearAccess, bool]]] = {}
         for node in root.all_inside():
             self._at[node] = []
             for stmt, _ in node.parts:
@@ -46,7 +46,7 @@ class Arrays:
                     self._add(node, buffer, access_of(index, lanes, buffer.dtype.storage_bytes), writes)
         self._known: dict[tuple[LoopNode, bool], Mapping[Var, tuple[Footprint, bool]]] = {}
 
-    def _add(self, node: LoopNode, buffer: Buffer, access: Access, writes: bool) -> None:
+    def _add(self, node: LoopNode, buffer: Buffer, access: LinearAccess, writes: bool) -> None:
         self._sizes[buffer.data] = max(bytes_of(buffer), self._sizes.get(buffer.data, 0.0))
         self._at[node].append((buffer.data, access, writes))
 
@@ -64,7 +64,7 @@ class Arrays:
         return self._known[key]
 
     def _touched(self, loop: LoopNode, one_iteration: bool) -> Mapping[Var, tuple[Footprint, bool]]:
-        accesses: dict[Var, list[Access]] = {}
+        accesses: dict[Var, list[LinearAccess]] = {}
         written: set[Var] = set()
         trips: dict[Var, float] = {}
         for node in loop.all_inside():
