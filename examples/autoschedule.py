@@ -49,8 +49,11 @@ def main(size: int) -> None:
     print(*(decision for decision in found.decisions if len(decision.legal) > 1), sep="\n")
 
     pixels = np.random.default_rng(0).standard_normal((size + 4, size + 4), dtype=np.float32)
-    rows = sum(np.float32(weight) * pixels[:, k : k + size] for k, weight in enumerate(WEIGHTS))
-    expected = sum(np.float32(weight) * rows[k : k + size] for k, weight in enumerate(WEIGHTS))
+    rows, expected = np.zeros((size + 4, size), np.float32), np.zeros((size, size), np.float32)
+    for k, weight in enumerate(WEIGHTS):
+        rows += np.float32(weight) * pixels[:, k : k + size]
+    for k, weight in enumerate(WEIGHTS):
+        expected += np.float32(weight) * rows[k : k + size]
     ways = {"naive": lw.create_schedule(blurred), "by default": lw.default_schedule(blurred), "found": found}
     for name, schedule in ways.items():
         kernel, result = lw.build(schedule, [image, blurred], name="blur"), np.empty((size, size), np.float32)

@@ -96,17 +96,17 @@ class ScheduleRule(BriefRepr):
     apply: Callable[[StageSketch], None]
 
     def __post_init__(self) -> None:
-        given: tuple[object, object] = self.name, self.phase
-        if not isinstance(given[0], str) or not given[0]:
-            raise RuntimeArgumentError(f"a rule has a name, found {given[0]!r}")
-        if given[1] not in PHASES:
+        name: object = self.name
+        functions: tuple[object, ...] = (self.applies, self.apply)
+        if not isinstance(name, str) or not name:
+            raise RuntimeArgumentError(f"a rule has a name, found {name!r}")
+        if self.phase not in PHASES:
+            phases = ", ".join(map(repr, PHASES))
             raise RuntimeArgumentError(
-                f"the phase of the rule {self.name!r} should be one of {', '.join(map(repr, PHASES))}, found {given[1]!r}"
+                f"the phase of the rule {name!r} should be one of {phases}, found {self.phase!r}"
             )
-        if not callable(self.applies) or not callable(self.apply):
-            raise RuntimeArgumentError(
-                f"applies and apply of the rule {self.name!r} should be functions of a StageSketch"
-            )
+        if not all(map(callable, functions)):
+            raise RuntimeArgumentError(f"applies and apply of the rule {name!r} should be functions of a StageSketch")
 
 
 def make_sketch(
