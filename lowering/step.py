@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
 from ..base.brief import one_line
@@ -14,13 +13,9 @@ from .state import ScheduleState
 
 JsonValue: TypeAlias = "str | int | float | list[JsonValue] | None"
 
-_PRIMITIVES: dict[str, type[Step]] = {}
-"""All kinds of steps by the name of their primitive. Mutable: each subclass of ``Step`` adds itself."""
-
-
-def primitives() -> Mapping[str, type[Step]]:
-    """The kinds of steps there are, by the name of their primitive."""
-    return MappingProxyType(_PRIMITIVES)
+STEPS: dict[str, type[Step]] = {}
+"""The kinds of steps that were imported, by the name of their primitive. Mutable: each subclass of ``Step`` adds
+itself; ``lowering.primitives`` has all of them."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,7 +30,7 @@ class Step:
 
     def __init_subclass__(cls) -> None:
         if "primitive" in vars(cls):
-            _PRIMITIVES[cls.primitive] = cls
+            STEPS[cls.primitive] = cls
 
     def apply(self, state: ScheduleState) -> ScheduleState:
         """The state after this step, after a check that the step itself is legal. Each primitive has its own."""

@@ -10,7 +10,8 @@ from typing import Any, get_type_hints
 
 from ..base.errors import TraceError
 from ..base.typed_data import NO_VALUE, shown, type_text, typed_value
-from .step import Step, primitives
+from .primitives import primitives
+from .step import Step
 
 VERSION = 2
 """Of the form of the text; it grows when a program that reads the old form would misread the new one. In version 1

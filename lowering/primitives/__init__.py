@@ -1,5 +1,11 @@
 """The scheduling primitives, one file a family. Each is a step: a frozen record that maps a state to a new state."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..step import STEPS, Step
 from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
 from .decide import Decide
@@ -33,4 +39,10 @@ __all__ = [
     "TransformLayout",
     "Unroll",
     "Vectorize",
+    "primitives",
 ]
+
+
+def primitives() -> Mapping[str, type[Step]]:
+    """The kinds of steps there are, by the name of their primitive."""
+    return MappingProxyType(STEPS)

@@ -10,7 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.lowering.pipeline import realized_function
-from loopwright.lowering.step import primitives
+from loopwright.lowering.primitives import primitives
 
 TWO_STAGES = """
     B: float32[6, 8] = allocate('local')

@@ -10,7 +10,7 @@ from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Store, seq
 from loopwright.lowering.same_state import same_state
 from loopwright.lowering.schedule import Schedule
-from loopwright.lowering.step import primitives
+from loopwright.lowering.primitives import primitives
 
 
 def matmul(n=12, k=7, m=20):
