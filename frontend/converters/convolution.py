@@ -46,8 +46,10 @@ def same_padded(node: OnnxNode, x: Node, window: Sequence[int], fill: float) -> 
     rank = len(window)
     strides, dilation = (per_axis(options[name], rank, name) for name in ("strides", "dilation"))
     spatial = tensor_of(x).shape[2:]
+    if not options["auto_pad"].startswith("SAME") or len(spatial) != rank:  # whose operator says what does not fit
+        return x, options
     totals = [same_padding(*each) for each in zip(spatial, window, strides, dilation, strict=True)]
-    if not options["auto_pad"].startswith("SAME") or all(const_int(total) is not None for total in totals):
+    if all(const_int(total) is not None for total in totals):
         return x, options
     small = [simplify(total // 2) for total in totals]
     large = [simplify(total - half) for total, half in zip(totals, small, strict=True)]

@@ -228,6 +228,16 @@ def test_types_that_do_not_fit_name_the_node():
     )
 
 
+@pytest.mark.parametrize("auto_pad", ["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"])
+@pytest.mark.parametrize("shape", [(1, 3, 8), (1, 3, 8, 8, 8)])
+def test_a_window_of_another_rank_than_the_input_names_the_node(auto_pad, shape):
+    weights = numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")
+    for operator in ("Conv", "MaxPool"):
+        names, options = (["x", "w"], {}) if operator == "Conv" else (["x"], {"kernel_shape": [3, 3]})
+        windowed = node(operator, names, ["y"], name="c", auto_pad=auto_pad, **options)
+        refused(model([windowed], [value("x", shape)], initializers=[weights]), rf"node 'c' \({operator}\)")
+
+
 def test_shapes_that_are_given_wrongly():
     refused(relu(), "shapes= names 'z', which is no input of the model; its inputs are 'x'", shapes={"z": (3,)})
     refused(relu(), r"input 'x' has 1 dimensions, but the shape given is \(3, 4\)", shapes={"x": (3, 4)})
