@@ -1,41 +1,19 @@
 """Shapes for inputs that leave extents open, where a subcommand needs numbers.
 
-An open dimension has a role, by its name, else by its place. A role has extents to try, the usual one first; which of
-them a model accepts is for the caller to find out.
+An open dimension has a role, which has extents to try, the usual one first; which of them a model accepts is for the
+caller to find out.
 """
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
-from enum import Enum
 
 from ..artifact.extents import Extent, evaluate
+from ..base.dimension_roles import Role, role_of
 from .model_inputs import ModelInput
 
 Shapes = dict[str, tuple[int, ...]]
-
-
-class Role(Enum):
-    """What an open dimension counts; the value is the extents to try."""
-
-    BATCH = (1, 2)
-    CHANNELS = (3, 1)
-    IMAGE = (224, 256, 640, 32, 28, 48, 64, 512)
-    DEPTH = (16, 32, 64)
-    SEQUENCE = (128, 512, 256, 64, 576, 16, 1, 16000)
-
-
-_NAMES = (
-    (Role.BATCH, r"n|b|bs|nb|bsz|num_images|.*batch.*"),
-    (Role.CHANNELS, r"c|.*channel.*"),
-    (Role.SEQUENCE, r"t|l|s|.*(seq|len|token|time|frame|step|sample|audio|word|char|position).*"),
-    (Role.DEPTH, r"d|depth"),
-    (Role.IMAGE, r"h|w|.*(height|width|image|img|rows|cols).*"),
-)
-_CHANNELS_LAST = (1, 3, 4)
-"""Extents of the last axis that tell of images whose channels come last."""
 
 
 def candidate_shapes(
@@ -93,26 +71,8 @@ def _roles(inputs: Sequence[ModelInput]) -> dict[str, Role]:
         extents = found.extents or ()
         for axis, extent in enumerate(extents):
             if isinstance(extent, str) and not _is_sum(extent, dims):
-                roles.setdefault(extent, _role_of_name(extent) or _role_of_place(extents, axis))
+                roles.setdefault(extent, role_of(extent, extents, axis))
     return roles
-
-
-def _role_of_name(name: str) -> Role | None:
-    return next((role for role, pattern in _NAMES if re.fullmatch(pattern, name.lower())), None)
-
-
-def _role_of_place(extents: Sequence[object], axis: int) -> Role:
-    rank = len(extents)
-    if axis == 0:
-        return Role.BATCH
-    if rank == 3 and extents[0] in _CHANNELS_LAST:
-        return Role.IMAGE
-    if rank < 4:
-        return Role.SEQUENCE
-    channels = rank - 1 if extents[-1] in _CHANNELS_LAST and extents[1] not in _CHANNELS_LAST else 1
-    if axis == channels:
-        return Role.CHANNELS
-    return Role.IMAGE if rank == 4 else Role.DEPTH
 
 
 def _attempts(roles: Mapping[str, Role]) -> Iterator[dict[str, int]]:

@@ -12,7 +12,7 @@ from onnx import GraphProto, TensorProto
 from .. import Library, ModelError, RuntimeArgumentError
 from ..artifact.extents import Extent
 from ..frontend.tensors import declared_extent, element_type
-from .weight_extents import weight_extents
+from ..frontend.weight_extents import weight_extents
 
 
 @dataclass(frozen=True, slots=True)
