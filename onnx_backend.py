@@ -61,7 +61,7 @@ def _check(model: ModelProto) -> None:
     """Raise ``ModelError`` for a model that is not supported, as far as that is known before its first run: the length
     of sequences, and whether there is an optional, are known only then."""
     try:
-        lw.from_onnx(model)
+        lw.from_onnx(model, explain=False)
     except lw.ModelError:
         if all(i.type.HasField("tensor_type") for i in model.graph.input):
             raise

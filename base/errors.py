@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
+
+from .model_problem import ModelProblem
 
 
 class LoopwrightError(Exception):
@@ -31,7 +34,12 @@ class TypeInferenceError(LoopwrightError, TypeError):
 
 
 class ModelError(LoopwrightError):
-    """A model or library file is damaged, foreign or not supported."""
+    """A model or library file is damaged, foreign or not supported. ``problems`` is all that stops a model which is not
+    supported, each by itself; it is empty for other errors."""
+
+    def __init__(self, message: str, problems: Iterable[ModelProblem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class TargetError(LoopwrightError):

@@ -27,7 +27,8 @@ def inputs_of_file(path: Path) -> list[ModelInput]:
 def model_shapes(path: Path, inputs: Sequence[ModelInput], given: GivenShapes, batch: int | None = None) -> Shapes:
     """The shapes of all inputs that leave extents open: as given, and else usual ones that the model accepts."""
     return _first_accepted(
-        candidate_shapes(inputs, given, batch), lambda shapes: from_onnx(path, {**given, **shapes}, mapped=True)
+        candidate_shapes(inputs, given, batch),
+        lambda shapes: from_onnx(path, {**given, **shapes}, mapped=True, explain=False),
     )
 
 
@@ -60,12 +61,15 @@ def with_shapes(path: Path, given: GivenShapes, attempt: Callable[[GivenShapes],
 
 
 def advised(error: ModelError, inputs: Sequence[ModelInput], given: GivenShapes) -> ModelError:
-    """The error, with the option that gives shapes where it asks for ``shapes=``."""
+    """The error, with the option that gives shapes where shapes help, or it asks for ``shapes=``."""
+    cures = [problem.shapes for problem in error.problems if problem.shapes]
+    if cures:
+        return ModelError(f"{error}\n(on the command line: {shape_options(cures[0])})", error.problems)
     if "shapes=" not in str(error):
         return error
     options = [shape_options(next(candidate_shapes(inputs, given)))]
     options += [f"--shape {i.name}=…, with as many extents as it is to have" for i in inputs if i.extents is None]
-    return ModelError(f"{error}\n(on the command line: {' '.join(filter(None, options))})")
+    return ModelError(f"{error}\n(on the command line: {' '.join(filter(None, options))})", error.problems)
 
 
 def tell(shapes: Shapes, given: GivenShapes) -> None:
@@ -81,7 +85,7 @@ def _stays_open(given: GivenShapes) -> bool:
 
 def _accepts(path: Path, shapes: Shapes) -> bool:
     try:
-        from_onnx(path, shapes, mapped=True)
+        from_onnx(path, shapes, mapped=True, explain=False)
     except LoopwrightError:
         return False
     return True

@@ -1,16 +1,17 @@
 """ONNX model → graph function.
 
 load → check the structure → check that all operators are supported → convert node by node, folding small constants.
+Where that fails, a survey goes on behind the first error, so that all that stops the model is told.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..base.value_form import grouped
@@ -31,19 +32,23 @@ from .inlining import (
     standard_body,
 )
 from .load import load_model
-from .model_inputs import model_inputs
+from .model_inputs import ModelInputs, fed_inputs, model_inputs
 from .model_name import model_name
 from .onnx_node import OnnxNode, describe
 from .output_forms import OutputForms
+from .problems import ModelSource, explained
+from .refusal_causes import ConsequentError, UnknownLengthError, UnknownValueError
 from .registry import find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
 from .shown_results import shown_results
 from .string_values import StringTensor
-from .structure import check_graph, order_nodes, producers_of
+from .structure import check_graph, order_nodes, producers_of, used_names
 from .subgraphs import Subgraphs
-from .support import check_body, check_form, check_supported, opset_imports
-from .tensors import check_size, check_type_size, declared_extent, element_type
+from .support import check_body, check_form, check_supported, has_converter, opset_imports
+from .survey import Reading, Survey
+from .tensors import check_type_size
+from .type_checks import type_checks
 from .values import Value, form_of, mapped, nodes_of
 
 
@@ -51,6 +56,7 @@ def from_onnx(
     model: ModelProto | bytes | str | os.PathLike[str],
     shapes: GivenShapes | None = None,
     mapped: bool = False,
+    explain: bool = True,
 ) -> Function:
     """The graph of an ONNX model: a path, the bytes of a file, or a ``ModelProto``.
 
@@ -62,50 +68,63 @@ def from_onnx(
     ``mapped`` leaves large weights in the model's file, which must not change as long as the graph is in use: they need
     no memory until they are read.
 
-    Raises ``ModelError`` for a model that is damaged, or needs what is not supported.
+    Raises ``ModelError`` for a model that is damaged, or needs what is not supported: then its ``problems`` are all
+    that stops the model, and which ``shapes`` help. Without ``explain`` it tells the first of them only, and sooner.
     """
     proto, folder = load_model(model, mapped)
     name = model_name(proto.graph.name, None if isinstance(model, (ModelProto, bytes)) else Path(model))
-    opsets = opset_imports(proto)
+    source = ModelSource(proto, folder, opset_imports(proto))
     check_graph(proto.graph)
-    check_supported(proto)
-    _check_sizes(proto.graph)
-    given = model_inputs(proto.graph, shapes)
-    params = given.params
-    importer = _Importer(model_functions(proto), folder, ShapeValues(params))
-    importer.final.update((param, number) for number, param in enumerate(params))
-    for spans in given.strings:
-        importer.forms.put_strings(StringTensor(spans, params[-1]))
-    scope = Scope(proto.graph.initializer, opsets, dict(given.values))
-    wanted = tuple(o.name for o in proto.graph.output)
-    values = importer.run(scope, proto.graph.node, wanted)
+    try:
+        return _imported(source, name, shapes)
+    except ModelError as error:
+        if not explain:
+            raise
+        raise explained(error, source, shapes, _survey_nodes) from error
+
+
+def _imported(source: ModelSource, name: str, shapes: GivenShapes | None) -> Function:
+    graph = source.proto.graph
+    check_supported(source.proto)
+    for check in type_checks(graph):
+        check()
+    given = model_inputs(fed_inputs(graph), shapes)
+    importer, scope = _begun(source, given)
+    wanted = tuple(o.name for o in graph.output)
+    values = importer.run(scope, graph.node, wanted)
     outputs = tuple(form_of(*each) for each in zip(wanted, values, strict=True))
     names = [array for form in outputs for array in form.array_names]
     shown = shown_results([node for value in values for node in nodes_of(value)], names, importer.forms)
     body = importer.shapes.as_data(shown.results[0] if len(shown.results) == 1 else Tuple(shown.results))
     return Function(
-        params,
+        given.params,
         body,
         name,
         shown.names,
         forms=shown.forms if any(shown.forms) else (),
         grouped_inputs=grouped(given.forms),
         grouped_outputs=grouped(outputs),
-        string_inputs=tuple(params.index(spans) for spans in given.strings),
+        string_inputs=tuple(given.params.index(spans) for spans in given.strings),
     )
 
 
-def _check_sizes(graph: GraphProto) -> None:
-    for tensor in graph.initializer:
-        where = f"initializer {tensor.name!r}"
-        if tensor.data_type != TensorProto.STRING:
-            check_size(tensor.dims, element_type(tensor.data_type, where), where)
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        kind = value.type.tensor_type
-        if value.type.HasField("tensor_type") and kind.elem_type not in (TensorProto.UNDEFINED, TensorProto.STRING):
-            where = f"value {value.name!r}"
-            extents = [extent for dim in kind.shape.dim if isinstance(extent := declared_extent(dim), int)]
-            check_size(extents, element_type(kind.elem_type, where), where)
+def _begun(source: ModelSource, given: ModelInputs, survey: Survey | None = None) -> tuple[_Importer, Scope]:
+    """What converts the nodes of a model with these inputs, and the values that it begins with."""
+    params = given.params
+    importer = _Importer(model_functions(source.proto), source.folder, ShapeValues(params), survey)
+    importer.final.update((param, number) for number, param in enumerate(params))
+    for spans in given.strings:
+        importer.forms.put_strings(StringTensor(spans, params[-1]))
+    types = {} if survey is None else survey.types
+    return importer, Scope(source.proto.graph.initializer, source.opsets, dict(given.values), types=types)
+
+
+def _survey_nodes(source: ModelSource, given: ModelInputs, survey: Survey) -> None:
+    """Have what stops the nodes of a model noted. Inputs that are not given are those that were refused."""
+    graph = source.proto.graph
+    importer, scope = _begun(source, given, survey)
+    scope.unknown.update(i.name for i in fed_inputs(graph) if i.name not in given.values)
+    survey.attempt(lambda: importer.run(scope, graph.node, [o.name for o in graph.output]))
 
 
 @dataclass(slots=True)
@@ -116,6 +135,8 @@ class _Importer:
     functions: Mapping[FunctionKey, FunctionProto]
     folder: Path | None
     shapes: ShapeValues
+    survey: Survey | None = None
+    """What notes errors, where all are to be found."""
     forms: OutputForms = field(default_factory=OutputForms)
     final: dict[Node, int] = field(default_factory=dict)
 
@@ -133,13 +154,52 @@ class _Importer:
         return value
 
     def _convert(self, node: NodeProto, scope: Scope) -> dict[str, Value]:
-        """The outputs of a node that have names, as far as the form that is supported gives them."""
+        """The outputs of a node that have names, as far as the form that is supported gives them. Where errors are
+        noted, stand-ins take the place of what a node that is refused would give."""
+        survey = self.survey
+        if survey is None or survey.paused:
+            return self._converted(node, scope)
+        try:
+            with survey.pause():
+                return self._converted(node, scope)
+        except ModelError:
+            before = survey.refusals
+        try:
+            return self._converted(node, scope)  # its subgraphs and body note what is refused in them
+        except ModelError as error:
+            if survey.refusals == before:
+                survey.note(error, node, self._readings(node, scope))
+        return self._stand_ins(node, scope, survey)
+
+    def _readings(self, node: NodeProto, scope: Scope) -> Iterator[Reading]:
+        """The nodes that a node of the model reads, and what extents they stand for."""
+        for name in used_names(node):
+            value = scope.found(name)
+            for part in nodes_of(value) if value is not None else ():
+                known = self.shapes.of(part)
+                yield part, () if known is None else known.ravel()
+
+    def _stand_ins(self, node: NodeProto, scope: Scope, survey: Survey) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for name in filter(None, node.output):
+            kind = scope.types.get(name)
+            made = survey.stand_in(name, kind) if kind is not None else None
+            if made is None:
+                scope.unknown.add(name)
+                continue
+            found[name] = made
+            self.final[made] = len(self.final)
+            self.shapes.inputs.append(made)
+        return found
+
+    def _converted(self, node: NodeProto, scope: Scope) -> dict[str, Value]:
         values = [scope.value(name, self.folder, self.forms) for name in node.input]
         done: dict[Node, Node] = {}
         try:
             results = self._results(node, values, scope, done)
         except (TypeInferenceError, ExpressionError) as error:
-            raise ModelError(f"{describe(node)}: {error}") from error
+            refused = UnknownValueError if isinstance(error, UnknownLengthError) else ModelError
+            raise refused(f"{describe(node)}: {error}") from error
         named = zip(node.output, results, strict=False)  # the last outputs may not be wanted
         wanted = {name: made for name, made in named if name and made is not None}
         finished = {name: mapped(made, lambda part: self._finish(part, node, done)) for name, made in wanted.items()}
@@ -164,7 +224,9 @@ class _Importer:
         function = self.functions.get((domain, node.op_type, node.overload))
         if function is not None:
             return self._inline(function, node, values, opsets_of(function, scope.opsets))
-        opset = scope.opsets[domain]
+        opset = scope.opsets.get(domain)
+        if opset is None or not has_converter(node, domain, opset):
+            raise ConsequentError(f"{describe(node)} has no converter")  # which is listed with all of the model
         version = version_of(domain, node.op_type, opset)
         if version is not None and (flow := find_control_flow(domain, node.op_type, version)) is not None:
             check_form(node, domain, opset)
@@ -215,20 +277,30 @@ class _Importer:
         """What converters of control flow import the subgraphs of a node by, which see the values of ``scope``."""
         begun = len(self.final)
         moved_out: set[Node] = set()
+        survey = self.survey
+        refused: list[GraphProto] = []
 
         def results(graph: GraphProto, bound: Mapping[str, Value]) -> list[Value]:
+            if any(graph is other for other in refused):
+                raise ConsequentError(f"{graph.name!r} was refused")  # what stands in it may have other types each time
+            before = survey.refusals if survey is not None else 0
             for node in post_order(Tuple(tuple(node for value in bound.values() for node in nodes_of(value)))):
                 self.final.setdefault(node, len(self.final))
-            inner = Scope(graph.initializer, scope.opsets, {**bound}, scope)
-            return self.run(inner, graph.node, [output.name for output in graph.output])
+            inner = Scope(graph.initializer, scope.opsets, {**bound}, scope, scope.types)
+            try:
+                return self.run(inner, graph.node, [output.name for output in graph.output])
+            finally:
+                if survey is not None and survey.refusals > before:
+                    refused.append(graph)
 
         def is_outside(node: Node) -> bool:
-            return node in moved_out or self.final.get(node, begun) < begun
+            stands_in = survey is not None and survey.is_stand_in(node)
+            return stands_in or node in moved_out or self.final.get(node, begun) < begun
 
         def named(name: str) -> Value | None:
             return scope.value(name, self.folder, self.forms)
 
-        return Subgraphs(results, named, is_outside, self.shapes, moved_out, self.forms)
+        return Subgraphs(results, named, is_outside, self.shapes, moved_out, self.forms, survey)
 
     def _finish(self, root: Node, node: NodeProto, done: dict[Node, Node]) -> Node:
         """Fold what is constant, and note the origin of the calls that a converter made. ``done`` is what became of

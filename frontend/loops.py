@@ -44,11 +44,14 @@ def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
         return _looped(node, graph, carried, trips, subgraphs)
     if all(isinstance(value, Node) for value in carried):
         try:
-            return _looped(node, graph, carried, trips, subgraphs)
+            with subgraphs.failing_at_once():
+                return _looped(node, graph, carried, trips, subgraphs)
         except (ModelError, TypeInferenceError):
             if (found := unrolled(node, graph, carried, trips, subgraphs)) is not None:
                 return found
-            raise
+            if subgraphs.survey is None:
+                raise
+            return _looped(node, graph, carried, trips, subgraphs)
     found = unrolled(node, graph, carried, trips, subgraphs)
     return _looped(node, graph, carried, trips, subgraphs) if found is None else found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from onnx import GraphProto, TypeProto, ValueInfoProto
 
@@ -31,6 +31,8 @@ class ModelInputs:
     values: Mapping[str, Value]
     strings: tuple[Var, ...] = ()
     """Those that are spans of strings."""
+    symbols: Symbols = field(default_factory=dict)
+    """The dimensions that are declared by name."""
 
     @property
     def params(self) -> list[Var]:
@@ -47,11 +49,15 @@ class ModelInputs:
         return tuple(form_of(name, value) for name, value in self.values.items())
 
 
-def model_inputs(graph: GraphProto, shapes: Shapes | None) -> ModelInputs:
-    """All but initializers, which early versions list as inputs too. Raises ``ModelError`` for ``shapes`` that do not
-    fit, and for types that are not supported."""
+def fed_inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """All inputs but initializers, which early versions list as inputs too."""
     constants = {i.name for i in graph.initializer}
-    fed = [i for i in graph.input if i.name not in constants]
+    return [i for i in graph.input if i.name not in constants]
+
+
+def model_inputs(fed: Sequence[ValueInfoProto], shapes: Shapes | None) -> ModelInputs:
+    """The values of what is fed. Raises ``ModelError`` for ``shapes`` that do not fit, and for types that are not
+    supported."""
     absent, listed, given = _sorted_by_kind(fed, shapes)
     tensors = [(i, _tensor_of(i.type)) for i in fed if i.name not in absent and not _is_sequence(i.type)]
     symbols: Symbols = {}
@@ -69,7 +75,8 @@ def model_inputs(graph: GraphProto, shapes: Shapes | None) -> ModelInputs:
         else:
             values[i.name] = _listed(i, listed[i.name]) if i.name in listed else _ragged(i)
     texts = [i.name for i, proto in tensors if holds_strings(proto)]
-    return ModelInputs(values, tuple(value for name in texts if isinstance(value := values[name], Var)))
+    strings = tuple(value for name in texts if isinstance(value := values[name], Var))
+    return ModelInputs(values, strings, symbols)
 
 
 def _sorted_by_kind(

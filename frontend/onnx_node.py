@@ -19,6 +19,7 @@ from ..ir.expr import Expr
 from ..ops.families.gather import take
 from ..ops.families.reshape import reshape
 from .output_forms import OutputForms
+from .refusal_causes import UnknownValueError
 from .shape_values import ShapeValues
 from .string_values import StringTensor
 from .tensors import tensor_value
@@ -75,13 +76,13 @@ class OnnxNode:
         return tensor_of(self[index])
 
     def numbers(self, shape: Sequence[Expr]) -> tuple[int, ...]:
-        """Extents as numbers. Raises ``ModelError`` if one is symbolic."""
+        """Extents as numbers. Raises ``UnknownValueError`` if one is symbolic."""
         found = [const_int(extent) for extent in shape]
         if any(number is None for number in found):
-            symbolic = ", ".join(str(e) for e, number in zip(shape, found, strict=True) if number is None)
-            raise ModelError(
-                f"{self}: it needs a shape that is known when the model is compiled, but there is the dimension "
-                f"{symbolic}: give the shapes of the model's inputs by shapes="
+            symbolic = dict.fromkeys(str(e) for e, number in zip(shape, found, strict=True) if number is None)
+            there = "there is the dimension" if len(symbolic) == 1 else "there are the dimensions"
+            raise UnknownValueError(
+                f"{self}: it needs a shape that is known when the model is compiled, but {there} {', '.join(symbolic)}"
             )
         return tuple(number for number in found if number is not None)
 
@@ -105,7 +106,7 @@ class OnnxNode:
             return tuple(int(v) if isinstance(v, (int, np.integer)) else v for v in known.ravel())
         kind = tensor_of(values)
         if kind.static_shape is None or not kind.dtype.is_data_int:
-            raise ModelError(f"{self}: {meaning} must be a known number of integers, found {kind}")
+            raise UnknownValueError(f"{self}: {meaning} must be a known number of integers, found {kind}")
         vector = values if kind.ndim == 1 else self.finish(reshape(values, (-1,)))
         elements = self.shapes.elements(vector)
         unknown = [k for k, element in enumerate(elements) if element is None]
@@ -141,9 +142,9 @@ class OnnxNode:
         if found is None:
             return None
         if not isinstance(found, Constant):
-            raise ModelError(
+            raise UnknownValueError(
                 f"{self}: {meaning} (input {index}, {self.proto.input[index]!r}) must be known when the model is "
-                "compiled, but depends on the model's inputs; if only on their shapes, give these by shapes="
+                "compiled, but depends on the model's inputs"
             )
         return found.value
 
@@ -273,6 +274,11 @@ class OnnxNode:
 
 def describe(proto: NodeProto) -> str:
     """A node as error messages name it."""
-    name = proto.name or next((o for o in proto.output if o), "")
+    name, operator = name_and_operator(proto)
+    return f"node {name!r} ({operator})"
+
+
+def name_and_operator(proto: NodeProto) -> tuple[str, str]:
+    """What a model calls the node, or its first output, and its operator, with a domain that is not ONNX's own."""
     domain = f"{proto.domain}." if proto.domain not in ("", "ai.onnx") else ""
-    return f"node {name!r} ({domain}{proto.op_type})"
+    return proto.name or next((o for o in proto.output if o), ""), f"{domain}{proto.op_type}"

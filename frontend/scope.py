@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnx import TensorProto
+from onnx import TensorProto, TypeProto
 
 from ..base.errors import ModelError
 from ..graph.node import Constant, Node
 from .output_forms import OutputForms
+from .refusal_causes import ConsequentError
 from .tensors import tensor_value
 from .values import Value
 
@@ -23,6 +24,10 @@ class Scope:
     opsets: Mapping[str, int]
     values: dict[str, Value | None]
     outer: Scope | None = None
+    types: Mapping[str, TypeProto] = field(default_factory=dict)
+    """The types of values that could not be converted, where what follows is to be looked at all the same."""
+    unknown: set[str] = field(default_factory=set)
+    """The values that were to be had from what was refused."""
     stored: dict[str, TensorProto] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -36,9 +41,16 @@ class Scope:
             self.values[name] = self._stored(name, folder, forms)
         if name in self.values:
             return self.values[name]
+        if name in self.unknown:
+            raise ConsequentError(f"the value {name!r} is not known, since what gives it was refused")
         if self.outer is None:
             raise ModelError(f"the value {name!r} is used, but no operator gives it in the form that is supported")
         return self.outer.value(name, folder, forms)
+
+    def found(self, name: str) -> Value | None:
+        """The value of that name, if it has been read or made; None for others."""
+        here = self.values.get(name)
+        return here if here is not None or self.outer is None else self.outer.found(name)
 
     def _stored(self, name: str, folder: Path | None, forms: OutputForms) -> Node:
         tensor = self.stored[name]

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.dtype import INT64
-from ..base.errors import TypeInferenceError
 from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..graph.visit import inputs, post_order, with_inputs
@@ -33,6 +32,7 @@ from ..ops.families.open_extents import extents
 from ..ops.families.reshape import reshape
 from ..ops.families.select import where
 from .fold import MAX_ELEMENTS, table
+from .refusal_causes import UnknownLengthError
 from .value_bounds import ValueBounds
 
 EXACT = 1 << 24
@@ -76,7 +76,7 @@ class ShapeValues:
 
     def elements(self, node: Node) -> list[int | Expr | None]:
         """The elements of a vector of a known length, None for those that only a run knows. Raises
-        ``TypeInferenceError`` for one whose length is open."""
+        ``UnknownLengthError`` for one whose length is open."""
         known = self.of(node)
         if known is not None:
             return list(known.ravel())
@@ -84,9 +84,9 @@ class ShapeValues:
             return [element for part in node.args for element in self.elements(part)]
         kind = tensor_of(node)
         if kind.static_shape is None:
-            raise TypeInferenceError(
+            raise UnknownLengthError(
                 f"how many numbers an operand for extents or axes has must be known when the model is compiled, "
-                f"found {kind}: give its shape by shapes="
+                f"found {kind}"
             )
         return [None] * math.prod(kind.static_shape)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,6 +17,7 @@ from ..ops.families.reshape import reshape
 from .onnx_node import OnnxNode
 from .output_forms import OutputForms
 from .shape_values import ShapeValues
+from .survey import Survey
 from .values import Value, nodes_of, value_text
 
 Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
@@ -34,6 +36,8 @@ class Subgraphs:
     shapes: ShapeValues
     moved_out: set[Node]
     forms: OutputForms
+    survey: Survey | None = None
+    """What notes the errors of a body, where all are to be found."""
 
     def invariant_results(self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]) -> list[Value]:
         """The outputs of a body, where numbers that become extents in it are computed before it, as far as they depend
@@ -54,6 +58,10 @@ class Subgraphs:
             if not isinstance(value, Node):
                 raise node.unsupported(f"a body that gives {value_text(value)}")
         return [value for value in found if isinstance(value, Node)]
+
+    def failing_at_once(self) -> AbstractContextManager[None]:
+        """Inside, errors of a body are raised, even where all are to be found: for attempts that others follow."""
+        return nullcontext() if self.survey is None else self.survey.pause()
 
     def move_out(self, before: int, params: Sequence[Var] = ()) -> None:
         """Have witnesses of extents that came behind the first ``before`` ones lie outside of the body."""

@@ -1,23 +1,21 @@
-"""What a model needs and we lack: found before anything is converted, and reported all at once."""
+"""The operators that a model needs and we lack: found before anything is converted, and reported all at once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from onnx import FunctionProto, ModelProto, NodeProto, defs
 
 from ..base.errors import ModelError
+from ..base.model_problem import ModelProblem, ProblemKind
 from .control_flow import find_control_flow
 from .inlining import FunctionKey, model_functions, opsets_of, plain_domain, standard_body
 from .onnx_node import describe
+from .refusal import refusal
 from .refused import reason_of
 from .registry import OWN_DOMAIN, Form, find_converter, foreign_form, version_of
 from .structure import subgraphs
-
-MAX_NODES_SHOWN = 10
-Gap = tuple[str, str, str]
-"""Domain, operator, and its version in words."""
 
 
 def opset_imports(model: ModelProto) -> dict[str, int]:
@@ -34,14 +32,35 @@ def opset_imports(model: ModelProto) -> dict[str, int]:
 
 def check_supported(model: ModelProto) -> None:
     """Raise a ``ModelError`` that lists all operators of the model that can not be converted."""
-    _Search(model_functions(model)).report(model.graph.node, opset_imports(model))
+    _refuse(missing_operators(model))
+
+
+def missing_operators(model: ModelProto) -> list[ModelProblem]:
+    """The operators of the model that cannot be converted, a problem for each node."""
+    return _Search(model_functions(model)).found(model.graph.node, opset_imports(model))
 
 
 def check_body(
     function: FunctionProto, opsets: Mapping[str, int], functions: Mapping[FunctionKey, FunctionProto]
 ) -> None:
     """Raise ``ModelError`` that lists the operators in the body of a function that cannot be converted."""
-    _Search(functions).report(function.node, opsets)
+    _refuse(_Search(functions).found(function.node, opsets))
+
+
+def _refuse(problems: Sequence[ModelProblem]) -> None:
+    if problems:
+        raise refusal(problems)
+
+
+def has_converter(node: NodeProto, domain: str, opset: int | None) -> bool:
+    """Whether the operator of a node has a converter, or a body that the standard gives."""
+    version = version_of(domain, node.op_type, opset) if opset is not None else None
+    if version is not None and (
+        find_converter(domain, node.op_type, version) is not None
+        or find_control_flow(domain, node.op_type, version) is not None
+    ):
+        return True
+    return opset is not None and standard_body(node, domain, opset, None) is not None
 
 
 def check_form(node: NodeProto, domain: str, opset: int) -> None:
@@ -70,17 +89,13 @@ class _Search:
     """Mutable: collects what is missing, with the nodes that need it."""
 
     functions: Mapping[FunctionKey, FunctionProto]
-    gaps: dict[Gap, list[str]] = field(default_factory=dict)
+    gaps: list[ModelProblem] = field(default_factory=list)
     open: list[FunctionKey] = field(default_factory=list)
     done: set[FunctionKey] = field(default_factory=set)
 
-    def report(self, nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> None:
+    def found(self, nodes: Iterable[NodeProto], opsets: Mapping[str, int]) -> list[ModelProblem]:
         self.visit(nodes, opsets, None)
-        if self.gaps:
-            lines = [f"  {name} ({where}, {version}): {_listed(nodes)}" for (where, name, version), nodes in
-                     sorted((((_domain(d), n, v), nodes) for (d, n, v), nodes in self.gaps.items()))]  # fmt: skip
-            count = "an operator" if len(lines) == 1 else f"{len(lines)} operators"
-            raise ModelError("\n".join([f"the model uses {count} that cannot be converted:", *lines]))
+        return self.gaps
 
     def visit(self, nodes: Iterable[NodeProto], opsets: Mapping[str, int], inside: str | None) -> None:
         """``inside`` names the node of the model that the nodes are part of, if they are a function's."""
@@ -112,7 +127,8 @@ class _Search:
         words = reason_of(domain, node.op_type) or words
         if opset is None:
             words = "its domain is not imported by the model"
-        self.gaps.setdefault((domain, node.op_type, words), []).append(name)
+        message = f"{node.op_type} ({_domain(domain)}, {words})"
+        self.gaps.append(ModelProblem(ProblemKind.OPERATOR, message, name, node.op_type))
 
     def _function(self, key: FunctionKey, opsets: Mapping[str, int], name: str) -> None:
         if key in self.open:
@@ -128,9 +144,3 @@ class _Search:
 
 def _domain(domain: str) -> str:
     return f"domain {domain!r}" if domain else "ONNX"
-
-
-def _listed(nodes: list[str]) -> str:
-    shown = ", ".join(repr(n) for n in nodes[:MAX_NODES_SHOWN])
-    more = len(nodes) - MAX_NODES_SHOWN
-    return f"node{'s' if len(nodes) > 1 else ''} {shown}{f' and {more} more' if more > 0 else ''}"

@@ -23,6 +23,7 @@ from ..ir.constants import const_int
 from ..ir.expr import Expr
 from ..ir.extent_text import names_of_formula, parse_extent
 from ..ir.makers import as_index
+from .refusal_causes import UnknownValueError, UnsupportedTypeError
 
 MAX_BYTES = 1 << 47
 """Size of the largest tensor: what an address space of 47 bits could hold."""
@@ -35,11 +36,11 @@ def element_type(code: int, where: str) -> DType:
     """The dtype of an ONNX element type. Raises ``ModelError`` for one that is not supported (strings, complex …)."""
     known = TensorProto.DataType.values()
     if code not in known or code == TensorProto.UNDEFINED:
-        raise ModelError(f"{where} has element type {code}, which is none of ONNX's")
+        raise UnsupportedTypeError(f"{where} has element type {code}, which is none of ONNX's")
     try:
         return dtype(helper.tensor_dtype_to_np_dtype(code))
     except (ExpressionError, KeyError, TypeError):
-        raise ModelError(
+        raise UnsupportedTypeError(
             f"{where} has element type {TensorProto.DataType.Name(code)}, which is not supported"
         ) from None
 
@@ -77,7 +78,7 @@ def value_type(
     declared = _declared(proto, where)
     kind = INT64 if spans and holds_strings(proto) else element_type(declared.elem_type, where)
     if not declared.HasField("shape") and given is None:
-        raise ModelError(f"{where} is declared without a shape: give one by shapes=")
+        raise UnknownValueError(f"{where} is declared without a shape: give one by shapes=")
     dims = list(declared.shape.dim) if declared.HasField("shape") else [TensorShapeProto.Dimension()] * len(given or ())
     if given is not None and len(given) != len(dims):
         raise ModelError(f"{where} has {len(dims)} dimensions, but the shape given is {tuple(given)}")
@@ -104,7 +105,7 @@ def bind_dimensions(proto: TypeProto, where: str, symbols: Symbols, given: Given
 
 def _declared(proto: TypeProto, where: str) -> Any:
     if proto.WhichOneof("value") != "tensor_type":
-        raise ModelError(
+        raise UnsupportedTypeError(
             f"{where} is a {proto.WhichOneof('value') or 'value without type'}; tensors are supported, sequences of "
             "them, and optionals of either"
         )

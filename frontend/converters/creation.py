@@ -23,6 +23,7 @@ from ...ops.families.open_extents import extents, positions
 from ...ops.families.repeat import broadcast_to_extents
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
+from ..refusal_causes import UnknownValueError
 from ..registry import converter
 from ..tensors import check_size, element_type
 from . import run_time_operands
@@ -98,7 +99,9 @@ def _range(node: OnnxNode) -> Node:
 def _open_range(node: OnnxNode, start: int | Expr, limit: int | Expr, delta: int | Expr) -> Node:
     """Numbers between two that are computed from open extents."""
     if not isinstance(delta, int) or delta == 0:
-        raise ModelError(f"{node}: the step {delta} of a range must be known when the model is compiled, and not be 0")
+        raise UnknownValueError(
+            f"{node}: the step {delta} of a range must be known when the model is compiled, and not be 0"
+        )
     of, kind = node.shapes.inputs, str(node.type().dtype)
     span = limit - as_index(start) if delta > 0 else as_index(start) - limit
     facts = nonnegative(free_vars(span))

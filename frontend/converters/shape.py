@@ -25,6 +25,7 @@ from ...ops.families.open_extents import open_slice
 from ...ops.families.split_part import split_evenly
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
+from ..refusal_causes import UnknownValueError
 from ..registry import converter
 from ..reshaping import reshape_to
 from . import run_time_axes, run_time_operands
@@ -166,7 +167,9 @@ def _slice(node: OnnxNode) -> Node:
 def _open_slice(node: OnnxNode, x: Node, axis: int, start: Expr, end: Expr, step: int) -> Node:
     """A slice between indices that are computed from open extents."""
     if step < 1:
-        raise ModelError(f"{node}: it steps backwards from {start} to {end}, which is supported for numbers only")
+        raise UnknownValueError(
+            f"{node}: it steps backwards from {start} to {end}, which is supported for numbers only"
+        )
     extent = tensor_of(x).shape[axis]
     facts = nonnegative(dict.fromkeys(v for e in (start, end, extent) for v in free_vars(e)))
     first, last = (_clamped(node, index, extent, facts) for index in (start, end))
@@ -184,7 +187,7 @@ def _clamped(node: OnnxNode, index: Expr, extent: Expr, facts: Facts) -> Expr:
         return simplify(minimum(index, extent), facts)
     if prove(index < 0, facts):
         return simplify(maximum(extent + index, 0), facts)
-    raise ModelError(f"{node}: whether {index} counts from the end depends on the shapes: give them by shapes=")
+    raise UnknownValueError(f"{node}: whether {index} counts from the end depends on the shapes of the model's inputs")
 
 
 @converter("Pad", 1)
