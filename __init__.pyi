@@ -17,6 +17,7 @@ from .api.tactics import AbstractTactic as AbstractTactic
 from .api.tactics import TacticRegistry as TacticRegistry
 from .api.tactics import tactics as tactics
 from .artifact.function import TensorSpec as TensorSpec
+from .base.bounded_dimension import dim as dim
 from .base.errors import BoundsError as BoundsError
 from .base.errors import CacheError as CacheError
 from .base.errors import ExpressionError as ExpressionError

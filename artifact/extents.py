@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..base.errors import ModelError
-from ..ir.expr import Binary, Const, Expr, Unary, Var
+from ..ir.expr import Binary, Const, Dimension, Expr, Unary, Var
 from ..ir.makers import as_index, maximum, minimum
 
 _OPERATORS: dict[str, Callable[[int, int], int]] = {
@@ -73,16 +73,34 @@ def extent_of(e: Expr, names: Mapping[Var, str]) -> Extent:
     match e:
         case Const(value=int() as number):
             return int(number)
+        case Binary("*", Dimension(unit=unit) as part, Const(value=factor)) if factor == unit:
+            return _name_of(part, names)
+        case Dimension(unit=unit) if unit > 1:
+            return Formula("//", _name_of(e, names), unit)
         case Var():
-            if e not in names:
-                raise ModelError(f"the dimension {e.name} is none of the inputs' dimensions, so that no run knows it")
-            return names[e]
+            return _name_of(e, names)
         case Unary("-", a):
             return Formula("-", 0, extent_of(a, names))
         case Binary(op, a, b):
             return Formula(op, extent_of(a, names), extent_of(b, names))
         case _:
             raise ModelError(f"the extent {e} is not computed from dimensions alone")
+
+
+def _name_of(dimension: Var, names: Mapping[Var, str]) -> str:
+    if dimension not in names:
+        raise ModelError(f"the dimension {dimension.name} is none of the inputs' dimensions, so that no run knows it")
+    return names[dimension]
+
+
+def at_most(extent: Extent, most: int) -> Formula:
+    """A check, in what is not to be negative, that an extent is no larger than a number."""
+    return Formula("-", 0, Formula("max", Formula("-", extent, most), 0))
+
+
+def multiple_of(extent: Extent, unit: int) -> Formula:
+    """A check, in what is not to be negative, that a number divides an extent."""
+    return Formula("-", 0, Formula("%", extent, unit))
 
 
 def expression_of(extent: Extent, dims: Mapping[str, Expr]) -> Expr:
@@ -130,13 +148,16 @@ def dimensions_in(extent: Extent) -> list[str]:
 
 
 def demand(extent: Extent) -> str | None:
-    """What an extent asks for by not being negative, in words: ``0 - a % b`` that b divides a, and
-    ``0 - max(a - b, b - a)`` that a and b are equal. None for any other extent."""
+    """What an extent asks for by not being negative, in words: ``0 - a % b`` that b divides a,
+    ``0 - max(a - b, b - a)`` that a and b are equal, and ``0 - max(a - b, 0)`` that a is no more than b. None for any
+    other extent."""
     match extent:
         case Formula("-", 0, Formula("%", whole, part)):
             return f"{whole} should be a multiple of {part}"
         case Formula("-", 0, Formula("max", Formula("-", a, b), Formula("-", c, d))) if (a, b) == (d, c):
             return f"{a} should be {b}"
+        case Formula("-", 0, Formula("max", Formula("-", a, int(most)), 0)):
+            return f"{a} should be at most {most}"
         case _:
             return None
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..base.brief import BriefRepr
 from ..base.dtype import DType
 from .choice import Choice
+from .dimension_bounds import DimensionBounds
 from .extents import Extent, extent_json
 from .nest_source import NestSource, kept_source
 from .plain_data import from_plain
@@ -24,7 +25,12 @@ class TensorSpec(BriefRepr):
     dtype: DType
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.type_text}"
+        return f"{self.name}: {self.type_text}{self.bounds_text}"
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds of its dimensions, where callers are shown any, as in `` (n: 1 to 32)``."""
+        return ""
 
     @property
     def type_text(self) -> str:
@@ -34,6 +40,18 @@ class TensorSpec(BriefRepr):
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""
         return {"name": self.name, "shape": [extent_json(e) for e in self.shape], "dtype": str(self.dtype)}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BoundedSpec(TensorSpec):
+    """An input as callers are shown it whose dimensions have bounds."""
+
+    bounds: tuple[DimensionBounds, ...]
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds of its dimensions."""
+        return f" ({'; '.join(map(str, self.bounds))})"
 
 
 EXTERN = "extern"

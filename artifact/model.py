@@ -14,8 +14,9 @@ from ..base.output_form import OutputForm
 from ..base.target import Target
 from ..base.value_form import ValueForm
 from .block import FrameLayout, ModelStep, RunBlock, RunStage
+from .dimension_bounds import DimensionBounds
 from .extents import Extent, dimensions_in, evaluate
-from .function import CompiledFunction, TensorSpec
+from .function import BoundedSpec, CompiledFunction, TensorSpec
 from .options import Arithmetic, Precision
 
 
@@ -30,8 +31,8 @@ class CompiledModel(BriefRepr):
     the outputs, empty if all are the arrays. ``grouped_inputs`` and ``grouped_outputs`` say of which ``inputs`` and
     ``outputs`` the values are made that callers see, empty if each is one array. ``string_inputs`` are the positions of
     the inputs that are strings: native code has their spans there (``base/spans.py``), and the bytes of all in the last
-    input. ``numbers`` are the extents that a run has in its frame, by slot: its dimensions by name, and what is derived
-    from them.
+    input. ``bounds`` are those of dimensions that have any. ``numbers`` are the extents that a run has in its frame, by
+    slot: its dimensions by name, and what is derived from them.
     """
 
     name: str
@@ -52,6 +53,7 @@ class CompiledModel(BriefRepr):
     grouped_inputs: tuple[ValueForm, ...] = ()
     grouped_outputs: tuple[ValueForm, ...] = ()
     string_inputs: tuple[int, ...] = ()
+    bounds: tuple[DimensionBounds, ...] = ()
     by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 
@@ -65,12 +67,24 @@ class CompiledModel(BriefRepr):
     @property
     def shown_inputs(self) -> tuple[TensorSpec, ...]:
         """The inputs as Python gives them: of strings by themselves, without the bytes."""
+        shown = tuple(map(self._with_bounds, self.inputs))
         if not self.string_inputs:
-            return self.inputs
+            return shown
         strings = frozenset(self.string_inputs)
         return tuple(
-            replace(spec, dtype=STRING) if number in strings else spec for number, spec in enumerate(self.inputs[:-1])
+            replace(spec, dtype=STRING) if number in strings else spec for number, spec in enumerate(shown[:-1])
         )
+
+    def _with_bounds(self, spec: TensorSpec) -> TensorSpec:
+        names = {name for extent in spec.shape for name in dimensions_in(extent)} if self.bounds else ()
+        bounds = tuple(each for each in self.bounds if each.dim in names)
+        return BoundedSpec(spec.name, spec.shape, spec.dtype, bounds) if bounds else spec
+
+    @property
+    def largest_dims(self) -> dict[str, int] | None:
+        """The largest values of all dimensions that a run may choose; None if one of them has none."""
+        high = {bounds.dim: bounds.high for bounds in self.bounds if bounds.high is not None}
+        return high if high.keys() == set(self.dims) else None
 
     @property
     def shown_outputs(self) -> tuple[TensorSpec, ...]:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .bounded_dimension import BoundedDimension
 
 
 class ProblemKind(Enum):
@@ -33,4 +37,4 @@ class ModelProblem:
     message: str
     node: str = ""
     operator: str = ""
-    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | BoundedDimension | None, ...]] = field(default_factory=dict)

@@ -63,6 +63,12 @@ def count_text(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or f'{thing}s'}"
 
 
+def bounds_text(low: int, high: int | None, unit: int) -> str:
+    """Bounds of a dimension in words: ``1 to 32, a multiple of 8``; None is no upper bound."""
+    span = f"{low} or more" if high is None else f"{low} to {high}"
+    return span if unit == 1 else f"{span}, a multiple of {unit}"
+
+
 def shape_text(shape: Sequence[object]) -> str:
     """A shape: ``"1×64×56×56"``; ``"scalar"`` for none."""
     return "×".join(map(str, shape)) or "scalar"

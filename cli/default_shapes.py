@@ -10,7 +10,9 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 from ..artifact.extents import Extent, evaluate
+from ..base.bounded_dimension import BoundedDimension
 from ..base.dimension_roles import Role, role_of
+from ..graph.types import GivenExtent
 from .model_inputs import ModelInput
 
 Shapes = dict[str, tuple[int, ...]]
@@ -31,10 +33,17 @@ def candidate_shapes(
         yield {i.name: _shape(i, given.get(i.name), dims) for i in inputs if i.is_open and _ranked(i, given)}
 
 
-def shape_options(shapes: Mapping[str, Sequence[int | None]]) -> str:
+def shape_options(shapes: Mapping[str, Sequence[GivenExtent]]) -> str:
     """The options of the command line that give these shapes; None is an extent that stays open."""
-    texts = (f"{name}={','.join('?' if e is None else str(e) for e in shape)}" for name, shape in shapes.items())
+    texts = (f"{name}={','.join(map(_option_text, shape))}" for name, shape in shapes.items())
     return " ".join(f"--shape {shlex.quote(text)}" for text in texts)
+
+
+def _option_text(extent: GivenExtent) -> str:
+    if isinstance(extent, BoundedDimension):
+        high = "" if extent.max is None else extent.max
+        return f"{extent.name}:{extent.min}..{high}" + (f":{extent.multiple_of}" if extent.multiple_of > 1 else "")
+    return "?" if extent is None else str(extent)
 
 
 def _ranked(model_input: ModelInput, given: Mapping[str, Sequence[int | None]]) -> bool:

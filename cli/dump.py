@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import dump
 from ..compiler.reports.dump import STAGES, StageText
-from .fill_shapes import GivenShapes, with_shapes
+from .fill_shapes import WantedShapes, with_shapes
 from .model_options import add_model_options, choices_of, saved_library
 
 
@@ -47,6 +47,6 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _texts(arguments: argparse.Namespace, shapes: GivenShapes) -> list[StageText]:
+def _texts(arguments: argparse.Namespace, shapes: WantedShapes) -> list[StageText]:
     settings = arguments.stage, arguments.function, arguments.target, shapes
     return dump(arguments.model, *settings, **choices_of(arguments))

@@ -10,11 +10,14 @@ from typing import TypeAlias, TypeVar
 from .. import Library, LoopwrightError, ModelError, from_onnx
 from ..base.spans import LEAST_BYTES
 from ..frontend.load import load_model
+from ..graph.types import GivenExtent
 from ..runtime.dimensions import make_plan
 from .default_shapes import Shapes, candidate_shapes, shape_options
 from .model_inputs import ModelInput, check_shapes, inputs_of_graph
 
 GivenShapes: TypeAlias = Mapping[str, Sequence[int | None]]
+WantedShapes: TypeAlias = Mapping[str, Sequence[GivenExtent]]
+"""Those that a model is compiled for: dimensions may have bounds."""
 Result = TypeVar("Result")
 
 
@@ -45,7 +48,7 @@ def library_shapes(
     return _first_accepted(candidate_shapes(inputs, given, batch), check)
 
 
-def with_shapes(path: Path, given: GivenShapes, attempt: Callable[[GivenShapes], Result]) -> Result:
+def with_shapes(path: Path, given: WantedShapes, attempt: Callable[[WantedShapes], Result]) -> Result:
     """What ``attempt`` gives for a model with the shapes given; where that fails, and does not where no extent is open,
     with usual ones, which are told. An extent that is given as open stays so."""
     inputs = inputs_of_file(path)
@@ -53,21 +56,26 @@ def with_shapes(path: Path, given: GivenShapes, attempt: Callable[[GivenShapes],
     try:
         return attempt(given)
     except ModelError as error:
-        shapes = {} if _stays_open(given) else model_shapes(path, inputs, given)
+        shapes = {} if _stays_open(given) else model_shapes(path, inputs, numbers_of(given))
         if not shapes or shapes == given or not _accepts(path, shapes):
             raise advised(error, inputs, given) from error
-    tell(shapes, given)
+    tell(shapes, numbers_of(given))
     return attempt({**given, **shapes})
 
 
-def advised(error: ModelError, inputs: Sequence[ModelInput], given: GivenShapes) -> ModelError:
+def numbers_of(given: WantedShapes) -> GivenShapes:
+    """The shapes as far as they are numbers: dimensions with bounds are open."""
+    return {name: tuple(e if isinstance(e, int) else None for e in shape) for name, shape in given.items()}
+
+
+def advised(error: ModelError, inputs: Sequence[ModelInput], given: WantedShapes) -> ModelError:
     """The error, with the option that gives shapes where shapes help, or it asks for ``shapes=``."""
     cures = [problem.shapes for problem in error.problems if problem.shapes]
     if cures:
         return ModelError(f"{error}\n(on the command line: {shape_options(cures[0])})", error.problems)
     if "shapes=" not in str(error):
         return error
-    options = [shape_options(next(candidate_shapes(inputs, given)))]
+    options = [shape_options(next(candidate_shapes(inputs, numbers_of(given))))]
     options += [f"--shape {i.name}=…, with as many extents as it is to have" for i in inputs if i.extents is None]
     return ModelError(f"{error}\n(on the command line: {' '.join(filter(None, options))})", error.problems)
 
@@ -79,8 +87,8 @@ def tell(shapes: Shapes, given: GivenShapes) -> None:
         print(f"loopwright: extents that are open are taken as {shape_options(chosen)}", file=sys.stderr)
 
 
-def _stays_open(given: GivenShapes) -> bool:
-    return any(None in shape for shape in given.values())
+def _stays_open(given: WantedShapes) -> bool:
+    return any(not isinstance(extent, int) for shape in given.values() for extent in shape)
 
 
 def _accepts(path: Path, shapes: Shapes) -> bool:

@@ -75,7 +75,7 @@ def inputs_of_library(library: Library) -> list[ModelInput]:
     return [ModelInput(spec.name, str(spec.dtype), spec.shape, {}) for spec in library.inputs]
 
 
-def check_shapes(path: Path, inputs: Sequence[ModelInput], shapes: Mapping[str, Sequence[int | None]]) -> None:
+def check_shapes(path: Path, inputs: Sequence[ModelInput], shapes: Mapping[str, Sequence[object]]) -> None:
     """Raises ``RuntimeArgumentError`` for a shape of what is no input, or of another rank."""
     known = {found.name: found for found in inputs}
     for name, shape in shapes.items():

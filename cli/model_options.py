@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TypedDict, get_args
 
-from .. import Library, RuntimeArgumentError, load
+from .. import Library, ModelError, RuntimeArgumentError, dim, load
 from ..artifact.options import Arithmetic
 from ..artifact.section_file import is_section_file
+from ..graph.types import GivenExtent, GivenShape
 
 OPEN = "?"
 """What stands for an extent that the model leaves open, and that is to stay so."""
@@ -44,8 +46,8 @@ def add_shape_option(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_shape,
         metavar="NAME=1,3,224,224",
-        help="the shape of an input, repeatable; ? for an extent that is to stay open. Where numbers are needed and "
-        "none are given, usual ones are taken, and told",
+        help="the shape of an input, repeatable; ? for an extent that is to stay open, n:1..32:8 for one from 1 to 32 "
+        "that is a multiple of 8. Where numbers are needed and none are given, usual ones are taken, and told",
     )
 
 
@@ -84,11 +86,33 @@ def choices_of(arguments: argparse.Namespace) -> Choices:
     )
 
 
-def _shape(text: str) -> tuple[str, tuple[int | None, ...]]:
+def _shape(text: str) -> tuple[str, GivenShape]:
     name, equals, value = text.rpartition("=")
-    extents = value.split(",") if value else []
-    if not equals or not name or not all(extent.isdecimal() or extent == OPEN for extent in extents):
+    try:
+        extents = tuple(map(_extent, value.split(","))) if value else ()
+    except ModelError as error:
+        raise argparse.ArgumentTypeError(f"{text!r}: {error}") from None
+    except ValueError:
+        equals = ""
+    if not equals or not name:
         raise argparse.ArgumentTypeError(
-            f"{text!r} should be a name and extents, as in x=1,3,224,224, or x={OPEN},3,224,224 for any batch"
+            f"{text!r} should be a name and extents, as in x=1,3,224,224, or x={OPEN},3,224,224 for any batch, or "
+            "x=n:1..32:8,3,224,224 for a batch n from 1 to 32 that is a multiple of 8"
         )
-    return name, tuple(None if extent == OPEN else int(extent) for extent in extents)
+    return name, extents
+
+
+_BOUNDS = re.compile(r"(?P<name>[^:]+):(?P<min>\d*)\.\.(?P<max>\d*)(:(?P<unit>\d+))?")
+
+
+def _extent(text: str) -> GivenExtent:
+    """A number, what stays open, or a dimension with bounds, of which either may be left out. Raises ``ValueError`` for
+    another text, and ``ModelError`` for bounds that no number is within."""
+    if text == OPEN:
+        return None
+    if (found := _BOUNDS.fullmatch(text)) is not None:
+        high = int(found["max"]) if found["max"] else None
+        return dim(found["name"], int(found["min"] or 0), high, int(found["unit"] or 1))
+    if not text.isdecimal():
+        raise ValueError(text)
+    return int(text)

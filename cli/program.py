@@ -10,11 +10,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
+from ..base.bounded_dimension import BoundedDimension
 from ..base.quantities import bytes_text, count_text, seconds_text
+from ..graph.types import GivenShape
 from ..runtime.arrays import Array
 from ..runtime.threads.default_threads import MAX_THREADS
 from .default_shapes import Shapes
-from .fill_shapes import GivenShapes, advised, inputs_of_file, library_shapes, model_shapes, tell
+from .fill_shapes import (
+    GivenShapes,
+    WantedShapes,
+    advised,
+    inputs_of_file,
+    library_shapes,
+    model_shapes,
+    numbers_of,
+    tell,
+)
 from .inputs import add_input_options, complete, read_inputs
 from .model_inputs import ModelInput, check_shapes, inputs_of_library, inputs_text
 from .model_options import add_model_options, choices_of, saved_library
@@ -73,7 +84,7 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
 
     ``batch`` is the first extent of inputs that leave it open. ``tasks`` shows the progress, if that is shown already.
     """
-    asked: GivenShapes = dict(arguments.shape)
+    asked = _numbers(arguments.shape)
     start = time.perf_counter()
     library = saved_library(arguments, runs=True)
     seconds = time.perf_counter() - start
@@ -98,6 +109,18 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
         raise advised(error, inputs, asked) from error
     _check_arrays(arguments.model, library)
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
+
+
+def _numbers(shapes: Sequence[tuple[str, GivenShape]]) -> GivenShapes:
+    """The shapes that are asked for. Raises ``RuntimeArgumentError`` for bounds, which a run has no use for."""
+    for name, shape in shapes:
+        for extent in shape:
+            if isinstance(extent, BoundedDimension):
+                raise RuntimeArgumentError(
+                    f"--shape: {name} has a dimension with bounds, {extent}: that is for commands that compile; give "
+                    "the number to run on, or compile a library first"
+                )
+    return numbers_of(dict(shapes))
 
 
 def _check_arrays(path: Path, library: Library) -> None:
@@ -144,7 +167,7 @@ def _opened(inputs: Sequence[ModelInput], asked: GivenShapes, shapes: Shapes) ->
 
 def compile_with_progress(
     arguments: argparse.Namespace,
-    shapes: GivenShapes,
+    shapes: WantedShapes,
     line_tables: bool = False,
     alternatives: bool = False,
     unfused: Sequence[str] = (),

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..artifact.dimension_bounds import DimensionBounds
 from ..artifact.extents import Extent, demand, extent_of
+from ..base.dtype import INDEX
 from ..base.errors import ModelError
 from ..graph.node import Call, Function, Var
 from ..graph.types import TensorType, Type, leaf_types
@@ -16,7 +18,7 @@ from ..graph.visit import post_order
 from ..ir import expr
 from ..ir.build import index_var
 from ..ir.constants import const_int
-from ..ir.expr import Expr
+from ..ir.expr import Dimension, Expr
 from ..ir.facts import nonnegative, prove
 from ..ir.makers import as_index
 from ..ir.simplify import simplify
@@ -49,7 +51,17 @@ def position_name(number: int) -> str:
 
 def by_position(symbols: Iterable[Expr]) -> dict[Expr, Symbol]:
     """New symbols, named by position, in place of these, or of other extents."""
-    return {symbol: index_var(position_name(number)) for number, symbol in enumerate(symbols)}
+    return {symbol: _at_position(symbol, number) for number, symbol in enumerate(symbols)}
+
+
+def _at_position(extent: Expr, number: int) -> Symbol:
+    """A new symbol in place of an extent, with the least value that this has by itself. The largest one is left out: it
+    makes no better loops, tiles that are larger than it would have extents that are no numbers, and so functions for
+    other largest values are the same."""
+    name = position_name(number)
+    if isinstance(extent, Dimension) and extent.low > 0:
+        return Dimension(name, INDEX, extent.low)
+    return index_var(name)
 
 
 def renamed(kind: Type, extents: Mapping[Expr, Expr]) -> Type:
@@ -85,14 +97,15 @@ def with_born_names(names: Mapping[Symbol, str], function: Function) -> dict[Sym
 
 
 def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
-    """A name for each dimension that an input has by itself: its own, with a number behind it where that is taken.
+    """A name for each dimension that an input has by itself, or in its unit: its own, with a number behind it where
+    that is taken.
 
     Raises ``ModelError`` for a dimension that stands in a formula only, from which no run could tell its value.
     """
     types = [param.type for param in params]
     names: dict[Symbol, str] = {}
-    for symbol in extents_of(types):
-        if isinstance(symbol, Symbol):
+    for extent in extents_of(types):
+        if (symbol := _dimension_of(extent)) is not None:
             _name(symbol, names)
     for param in params:
         for symbol in symbols_of([param.type]):
@@ -104,12 +117,26 @@ def dimension_names(params: Iterable[Var]) -> dict[Symbol, str]:
     return names
 
 
+def _dimension_of(extent: Expr) -> Symbol | None:
+    """The symbol whose value an extent tells: itself, or one that it is the unit of times; None for other extents."""
+    match extent:
+        case Dimension(unit=unit) if unit > 1:
+            return None
+        case Symbol():
+            return extent
+        case expr.Binary("*", Dimension(unit=unit) as symbol, expr.Const(value=factor)) if factor == unit:
+            return symbol
+        case _:
+            return None
+
+
 def _name(symbol: Symbol, names: dict[Symbol, str]) -> None:
     """Give a symbol a name that no other one has."""
     if symbol in names:
         return
+    own = symbol.declared if isinstance(symbol, Dimension) else symbol.name
     taken, number = set(names.values()), 0
-    while (name := f"{symbol.name}_{number}" if number else symbol.name) in taken:
+    while (name := f"{own}_{number}" if number else own) in taken:
         number += 1
     names[symbol] = name
 
@@ -130,3 +157,13 @@ def checked_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Ex
                 raise ModelError(f"{call.op.name}({types}): {demand(extent_of(check, names))}")
             found[check] = None
     return tuple(extent_of(e, names) for e in found if not prove(as_index(e) >= 0, facts))
+
+
+def bounds_of(names: Mapping[Symbol, str]) -> tuple[DimensionBounds, ...]:
+    """The bounds of dimensions that have any, by the names that callers know."""
+    return tuple(
+        DimensionBounds(name, symbol.low * symbol.unit, high, symbol.unit)
+        for symbol, name in names.items()
+        if isinstance(symbol, Dimension)
+        for high in [None if symbol.high is None else symbol.high * symbol.unit]
+    )

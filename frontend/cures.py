@@ -14,7 +14,7 @@ from onnx import GraphProto
 
 from ..base.dimension_roles import role_of
 from ..base.model_problem import ModelProblem, ProblemKind
-from ..graph.types import GivenShape
+from ..graph.types import GivenExtent, GivenShape
 from .model_inputs import Shapes, fed_inputs
 from .tensors import declared_extent
 from .weight_extents import weight_extents
@@ -110,10 +110,10 @@ def _open_dimensions(graph: GraphProto, given: Shapes) -> list[_Dimension]:
 
 def _shapes(numbers: Numbers, given: Shapes) -> dict[str, GivenShape]:
     """The shapes of the inputs that these dimensions are of, with what is given already."""
-    found: dict[str, list[int | None]] = {}
+    found: dict[str, list[GivenExtent]] = {}
     for dimension, number in numbers.items():
         before = given.get(dimension.input)
-        blank = list(before) if isinstance(before, Sequence) else [None] * dimension.rank
+        blank: list[GivenExtent] = list(before) if isinstance(before, Sequence) else [None] * dimension.rank
         shape = found.setdefault(dimension.input, blank)
         for axis in dimension.axes:
             shape[axis] = number

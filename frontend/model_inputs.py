@@ -10,6 +10,7 @@ from onnx import GraphProto, TypeProto, ValueInfoProto
 
 from ..base.errors import ModelError
 from ..base.value_form import ValueForm
+from ..graph.bounded_extents import extents_by_name
 from ..graph.node import Var
 from ..graph.types import GivenShape, given_shapes, tensor_type
 from ..ir.build import index_var
@@ -60,7 +61,7 @@ def model_inputs(fed: Sequence[ValueInfoProto], shapes: Shapes | None) -> ModelI
     supported."""
     absent, listed, given = _sorted_by_kind(fed, shapes)
     tensors = [(i, _tensor_of(i.type)) for i in fed if i.name not in absent and not _is_sequence(i.type)]
-    symbols: Symbols = {}
+    symbols: Symbols = extents_by_name(extent for shape in given.values() for extent in shape)
     for i, proto in tensors:
         if i.name in given:
             bind_dimensions(proto, _where(i), symbols, given[i.name])
@@ -131,7 +132,8 @@ def _listed(info: ValueInfoProto, shapes: Sequence[GivenShape]) -> Listed:
         where = f"tensor {number} of input {info.name!r}"
         bare = TypeProto()
         bare.tensor_type.elem_type = proto.tensor_type.elem_type
-        elements.append(Var(f"{info.name}.{number}", value_type(bare, where, {}, shape)))
+        bounded = extents_by_name(shape)
+        elements.append(Var(f"{info.name}.{number}", value_type(bare, where, bounded, shape)))
     return Listed(tuple(elements), element_type(proto.tensor_type.elem_type, _where(info)))
 
 

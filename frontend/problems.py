@@ -78,6 +78,6 @@ def _only(shapes: Shapes, names: Sequence[str]) -> Shapes:
     return {name: shapes[name] for name in names if name in shapes}
 
 
-def _known_shapes(given: ModelInputs) -> dict[str, GivenShape]:
+def _known_shapes(given: ModelInputs) -> dict[str, tuple[int | None, ...]]:
     tensors = {name: value for name, value in given.values.items() if isinstance(value, Node)}
     return {name: tuple(map(const_int, tensor_of(value).shape)) for name, value in tensors.items()}

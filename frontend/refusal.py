@@ -86,6 +86,6 @@ def _cures(problems: Sequence[ModelProblem]) -> list[str]:
     return [f"give {text}, and this is known for {_nodes(cured, FEW)}"]
 
 
-def shapes_text(shapes: Mapping[str, tuple[int | None, ...]]) -> str:
+def shapes_text(shapes: Mapping[str, tuple[object, ...]]) -> str:
     """Shapes as a caller writes them: ``{"x": (None, 3, 48, None)}``."""
     return f"{{{', '.join(f'{json.dumps(name, ensure_ascii=False)}: {shape!r}' for name, shape in shapes.items())}}}"

@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, TensorShapeProto, TypeProto, helper, numpy_helper
 
+from ..base.bounded_dimension import BoundedDimension
 from ..base.dtype import INT64, DType, dtype
 from ..base.errors import ExpressionError, ModelError
 from ..base.memory import STEPS_VARIABLE, step_limit
-from ..graph.types import GivenShape, TensorType, tensor_type
+from ..graph.types import GivenExtent, GivenShape, TensorType, tensor_type
 from ..ir.build import index_var
 from ..ir.constants import const_int
 from ..ir.expr import Expr
@@ -72,7 +73,7 @@ def value_type(
 ) -> TensorType:
     """The type of a declared value, with the extents ``given`` instead of the declared ones; None leaves those be.
 
-    A named dimension is one symbol, or a number from ``bind_dimensions``, everywhere in the model. With ``spans``
+    A named dimension is one symbol, or what ``bind_dimensions`` entered, everywhere in the model. With ``spans``
     strings have the type of their spans.
     """
     declared = _declared(proto, where)
@@ -83,7 +84,7 @@ def value_type(
     if given is not None and len(given) != len(dims):
         raise ModelError(f"{where} has {len(dims)} dimensions, but the shape given is {tuple(given)}")
     wanted = given if given is not None else [None] * len(dims)
-    extents = [_extent(d, k, symbols) if n is None else n for k, (d, n) in enumerate(zip(dims, wanted, strict=True))]
+    extents = [_given_extent(n, d, k, symbols) for k, (d, n) in enumerate(zip(dims, wanted, strict=True))]
     check_size([e for e in extents if isinstance(e, int)], kind, where)
     return tensor_type(extents, kind)
 
@@ -94,12 +95,12 @@ def holds_strings(proto: TypeProto) -> bool:
 
 
 def bind_dimensions(proto: TypeProto, where: str, symbols: Symbols, given: GivenShape) -> None:
-    """Enter the extents that are given of named dimensions in ``symbols``."""
-    for dim, extent in zip(_declared(proto, where).shape.dim, given, strict=False):
+    """Enter the extents that are given of named dimensions in ``symbols``, which has those with bounds already."""
+    for dim, wanted in zip(_declared(proto, where).shape.dim, given, strict=False):
         name = declared_extent(dim)
-        if isinstance(name, str) and extent is not None:
-            bound = symbols.setdefault(name, as_index(extent))
-            if const_int(bound) != extent:
+        if isinstance(name, str) and wanted is not None:
+            extent = symbols[wanted.name] if isinstance(wanted, BoundedDimension) else as_index(wanted)
+            if (bound := symbols.setdefault(name, extent)) is not extent:
                 raise ModelError(f"{where}: the shapes given make dimension {name!r} both {bound} and {extent}")
 
 
@@ -134,6 +135,15 @@ def declared_extent(dim: TensorShapeProto.Dimension) -> int | str | None:
     if dim.WhichOneof("value") == "dim_value":
         return int(dim.dim_value) if dim.dim_value >= 0 else None
     return dim.dim_param if dim.dim_param not in ("", "?") else None
+
+
+def _given_extent(given: GivenExtent, dim: TensorShapeProto.Dimension, position: int, symbols: Symbols) -> Expr | int:
+    """The extent that is given, else the declared one."""
+    if given is None:
+        return _extent(dim, position, symbols)
+    if isinstance(declared := declared_extent(dim), int) and isinstance(given, BoundedDimension):
+        raise ModelError(f"an extent that is declared as {declared} is given bounds, as {given}")
+    return symbols[given.name] if isinstance(given, BoundedDimension) else given
 
 
 def _extent(dim: TensorShapeProto.Dimension, position: int, symbols: Symbols) -> Expr | int:

@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
 from typing import TypeAlias
 
-from ..ir.expr import ExprNode
+from ..ir.expr import Dimension, ExprNode
 from ..ir.structural import structural_key
 from .node import Call, Constant, Function, Node, NodeBase, Tuple, TupleGet, Var
 from .visit import post_order
@@ -72,11 +72,16 @@ class _Rows:
         """The number of a symbolic dimension."""
         return self._free.setdefault(var, len(self._free))
 
+    def _extent(self, var: object) -> Hashable:
+        """What stands for a symbolic dimension in an extent: its number, and the bounds that it may have."""
+        number = self._dimension(var)
+        return (number, var.low, var.high, var.unit) if isinstance(var, Dimension) else number
+
     def _value(self, value: object) -> Hashable:
         """An attribute, a type, or what they are made of. Floats by their text: -0.0 is not 0.0, and 1 not 1.0."""
         match value:
             case ExprNode():
-                return structural_key(value, self._dimension)  # type: ignore[arg-type]
+                return structural_key(value, self._extent)  # type: ignore[arg-type]
             case NodeBase():
                 return "node", self.visit(value)  # type: ignore[arg-type]
             case tuple():

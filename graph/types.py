@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
+from ..base.bounded_dimension import BoundedDimension
 from ..base.brief import one_line
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
@@ -156,15 +157,16 @@ def folded(kind: Type) -> Type:
             assert_never(kind)
 
 
-GivenShape: TypeAlias = tuple[int | None, ...]
-GivenShapes: TypeAlias = Mapping[str, Sequence[int | None] | Sequence[Sequence[int | None]] | None]
+GivenExtent: TypeAlias = int | BoundedDimension | None
+GivenShape: TypeAlias = tuple[GivenExtent, ...]
+GivenShapes: TypeAlias = Mapping[str, Sequence[GivenExtent] | Sequence[Sequence[GivenExtent]] | None]
 """What callers pass as ``shapes=``: by the name of an input its extents; of a list those of each array; None for what
-is absent."""
+is absent. An extent is a number, a dimension with bounds, or None for one that stays as it is declared."""
 
 
 def given_shapes(shapes: object) -> dict[str, GivenShape]:
-    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers, or None, or -1, for
-    one that stays as it is declared.
+    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers, dimensions with
+    bounds, or None, or -1, for one that stays as it is declared.
 
     Raises ``ModelError`` for anything else; other negative extents are for others to refuse.
     """
@@ -181,7 +183,10 @@ def _given_shape(name: object, shape: object) -> GivenShape:
     if any(isinstance(extent, bool) for extent in extents):
         raise wrong
     try:
-        numbers = [None if extent is None else operator.index(extent) for extent in extents]
+        numbers = [
+            extent if extent is None or isinstance(extent, BoundedDimension) else operator.index(extent)
+            for extent in extents
+        ]
     except (TypeError, ExpressionError):
         raise wrong from None
     return tuple(None if number == -1 else number for number in numbers)

@@ -122,6 +122,21 @@ class Var(ExprNode):
         return memo.setdefault(id(self), Var(self.name, self.var_dtype))  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Dimension(Var):
+    """A symbolic dimension that is known to lie from ``low`` to ``high``, None if there is no largest value. ``unit``
+    times it is the dimension that a caller knows, by the name ``declared``."""
+
+    low: int = 0
+    high: int | None = None
+    unit: int = 1
+    declared: str = ""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Var:
+        made = Dimension(self.name, self.var_dtype, self.low, self.high, self.unit, self.declared)
+        return memo.setdefault(id(self), made)  # type: ignore[no-any-return]
+
+
 class ReduceVar(Var):
     """The variable of a ``te.reduce_axis``, which has a value inside a reduction over that axis only."""
 

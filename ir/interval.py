@@ -18,6 +18,7 @@ from .expr import (
     Cast,
     Compare,
     Const,
+    Dimension,
     Expr,
     IfThenElse,
     Let,
@@ -262,6 +263,8 @@ class IntervalAnalysis:
         match e:
             case Const(value=value):
                 return EVERYTHING if isinstance(value, float) else Interval.exactly(int(value))
+            case Dimension(low=low, high=high):
+                return Interval(low, high)
             case _ if e.dtype.holds_floats:
                 return EVERYTHING
             case Ramp(_, _, lanes) if is_lane_number(e):

@@ -93,6 +93,13 @@ def _arena(stage: RunStage, dims: Mapping[str, int]) -> tuple[tuple[int, ...], i
     return (*(offsets[value.slot] for value in stage.intermediates), *slices), size
 
 
+def largest_arena(model: CompiledModel) -> int:
+    """The bytes of the arena where all dimensions have their largest values; 0 where one has none, and for stages,
+    which ask for memory by themselves."""
+    dims = model.largest_dims
+    return 0 if dims is None or model.is_staged else _arena(model.first_stage, dims)[1]
+
+
 def plan_text(model: CompiledModel, plan: Plan) -> str:
     """`` for n = 3, …``; nothing for a model without symbolic dimensions."""
     return f" for {_shown(dict(zip(model.dims, plan.dims, strict=True)))}" if model.dims else ""

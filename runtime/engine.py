@@ -205,7 +205,8 @@ class Engine:
 
     def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
         """The bytes of weights, arenas, code and outputs, and of what kernels take, known before the engine runs;
-        ``shapes`` are those of the inputs, for models that leave dimensions open. From ``init`` on it is of the
+        ``shapes`` are those of the inputs, for models that leave dimensions open; where all of these have largest
+        values, those are the default. From ``init`` on it is of the
         compiled code that was chosen, before of the model's own."""
         loadings = [
             Loading(number if _has_own_pool(config) else config.cores, config.threads or 1, codes)

@@ -20,7 +20,7 @@ from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
 from ..base.errors import OutOfMemoryError
 from ..base.quantities import bytes_text
 from .arrays import Array, address_of, addresses_of
-from .dimensions import MAX_PLANS, Plan, Plans, Shape, plan_text
+from .dimensions import MAX_PLANS, Plan, Plans, Shape, largest_arena, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
 from .loaded_model import LoadedModel
@@ -58,6 +58,7 @@ class Executor:
         self._forms = model.forms
         self._grouped = signature.grouped_outputs
         self._plans = Plans(model)
+        self._largest_arena = largest_arena(model)
         self._kinds = [spec.dtype.to_numpy() for spec in model.outputs]
         self._shapes: list[Shape] | None = None
         self._outputs: list[_Output | None] = []
@@ -224,8 +225,12 @@ class Executor:
         """The bytes that runs by this plan take beside the weights, and what stages ask for."""
         shapes = zip(plan.outputs, self._kinds, strict=True)
         outputs = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes if shape is not None)
-        arena = 0 if self._staged is not None else max(self._arena.nbytes, plan.arena_bytes + ARENA_ALIGNMENT)
+        arena = 0 if self._staged is not None else max(self._arena.nbytes, self._arena_size(plan))
         return arena + outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
+
+    def _arena_size(self, plan: Plan) -> int:
+        """The bytes of the arena for a plan, and for all others at once, where dimensions have largest values."""
+        return max(plan.arena_bytes, self._largest_arena) + ARENA_ALIGNMENT
 
     def _claim_stages(self, size: int) -> None:
         """Ask for the memory of stages and of the outputs that they allocate."""
@@ -252,10 +257,10 @@ class Executor:
 
     def _planned(self, plan: Plan) -> bytes:
         """The slots of constants, dimensions and intermediates, which lie in the arena."""
-        if self._arena.nbytes < plan.arena_bytes + ARENA_ALIGNMENT:
+        if self._arena.nbytes < self._arena_size(plan):
             self._arena = np.empty(0, np.uint8)
             try:
-                self._arena = np.empty(plan.arena_bytes + ARENA_ALIGNMENT, np.uint8)
+                self._arena = np.empty(self._arena_size(plan), np.uint8)
             except MemoryError:
                 raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for its arena") from None
         arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT

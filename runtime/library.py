@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..artifact.block_json import block_from_json, block_json
+from ..artifact.dimension_bounds import DimensionBounds
 from ..artifact.function import CompiledFunction, TensorSpec
 from ..artifact.model import CompiledModel
 from ..artifact.options import Arithmetic, Precision
@@ -203,6 +204,7 @@ def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, An
         "grouped_inputs": [asdict(form) for form in model.grouped_inputs],
         "grouped_outputs": [asdict(form) for form in model.grouped_outputs],
         "string_inputs": model.string_inputs,
+        "bounds": [asdict(bounds) for bounds in model.bounds],
     }
 
 
@@ -241,6 +243,7 @@ class _Content:
     grouped_inputs: tuple[ValueForm, ...]
     grouped_outputs: tuple[ValueForm, ...]
     string_inputs: tuple[int, ...]
+    bounds: tuple[DimensionBounds, ...]
 
 
 def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
@@ -273,6 +276,7 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
         content.grouped_inputs,
         content.grouped_outputs,
         content.string_inputs,
+        content.bounds,
     )
 
 

@@ -13,7 +13,7 @@ from ..base.aligned import ARENA_ALIGNMENT
 from ..base.choices import is_count
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import bytes_text
-from .dimensions import check_shape, make_plan
+from .dimensions import check_shape, largest_arena, make_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,8 @@ def memory_use(
     model: CompiledModel, loadings: Sequence[Loading], shapes: Mapping[str, Sequence[int]] | None
 ) -> MemoryUse:
     """The memory that an engine takes for inputs of these shapes, which a model without symbolic dimensions has no need
-    of. ``loadings`` are those of each executor."""
+    of, nor one whose dimensions all have largest values: then it is that for these. ``loadings`` are those of each
+    executor."""
     executors = len(loadings)
     plan = make_plan(model, _input_shapes(model, {} if shapes is None else shapes))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
@@ -71,7 +72,7 @@ def memory_use(
     dims = dict(zip(model.dims, plan.dims, strict=True))
     return MemoryUse(
         sum(constant.nbytes for constant in model.constants),
-        (plan.arena_bytes + ARENA_ALIGNMENT) * executors,
+        (max(plan.arena_bytes, largest_arena(model)) + ARENA_ALIGNMENT) * executors,
         code,
         outputs * executors,
         sum(most_heap(model, dims, loading.codes, loading.threads) for loading in loadings),
@@ -104,6 +105,8 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
             check_shape(spec, shape, f"{model.name}: input {spec.name}")
         elif all(isinstance(extent, int) for extent in spec.shape):
             shape = tuple(evaluate(extent, {}) for extent in spec.shape)
+        elif (largest := model.largest_dims) is not None:
+            shape = tuple(evaluate(extent, largest) for extent in spec.shape)
         else:
             raise RuntimeArgumentError(
                 f"the memory of {model.name} depends on the shape of input {spec}: "

@@ -49,4 +49,4 @@ class TensorSpecs(tuple[TensorSpec, ...]):
 
     def __str__(self) -> str:
         width = max((len(name) for name in self.names), default=0) + 1
-        return "\n".join(f"{spec.name + ':':{width}} {spec.type_text}" for spec in self) or "none"
+        return "\n".join(f"{spec.name + ':':{width}} {spec.type_text}{spec.bounds_text}" for spec in self) or "none"

@@ -22,7 +22,7 @@ from ..passes.fold_constants import Evaluate
 from ..passes.graph_passes import run_graph_passes
 from ..selection.choices import warn_of_refusals
 from ..settings import CompileSettings
-from ..symbols import Symbol, checked_extents, dimension_names, with_batch_size, with_born_names
+from ..symbols import Symbol, bounds_of, checked_extents, dimension_names, with_batch_size, with_born_names
 from .alternatives import alternatives_of, as_alternative
 from .control import ControlCompiler
 from .parts import Parts, take_apart
@@ -128,7 +128,12 @@ def _assemble(
         alternatives=compiled.alternatives,
         precision=options.precision,
         arithmetic=arithmetic_of(options.precision, options.arithmetic),
+        bounds=bounds_of(names),
     )
+
+
+BOUNDS = "the bounds that it was compiled for"
+"""Why a dimension is at least so much, though no operator asks for it."""
 
 
 def _body(
@@ -136,9 +141,12 @@ def _body(
 ) -> RunBlock:
     """The stages, each with what it checks; ``functions`` are those of the units, in order."""
     least: dict[int, list[Least]] = {}
-    for each in least_extents(graph, names):
+    bounds = bounds_of(names)
+    for each in (*(Least(b.dim, b.low, BOUNDS) for b in bounds if b.low), *least_extents(graph, names)):
         least.setdefault(plan.stage_of([each.dim]), []).append(each)
     checked: dict[int, list[Extent]] = {}
+    for check in (check for each in bounds for check in each.checks):
+        checked.setdefault(plan.stage_of(dimensions_in(check)), []).append(check)
     for extent in checked_extents(graph, names):
         checked.setdefault(plan.stage_of(dimensions_in(extent)), []).append(extent)
     return RunBlock(

@@ -27,7 +27,7 @@ from ...base.errors import ModelError
 from ...base.mapped import in_memory
 from ...graph.node import Constant, Function, ImportedValue, Var
 from ...graph.types import TensorType, Type
-from ...ir.expr import Expr
+from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars
@@ -131,7 +131,8 @@ class _Placer:
         self.known: dict[Symbol, int] = {}
         self.dims: dict[Expr, int] = {}
         numbered = dict(zip(layout.dims, range(layout.first_dim, layout.memory), strict=True))
-        self.dims.update({symbol: numbered[name] for symbol, name in names.items() if name in numbered})
+        own = {symbol: name for symbol, name in names.items() if not isinstance(symbol, Dimension) or symbol.unit == 1}
+        self.dims.update({symbol: numbered[name] for symbol, name in own.items() if name in numbered})
 
     def place(self, results: Sequence[Value]) -> None:
         """Fill in what the stages have slots for."""

@@ -18,12 +18,14 @@ from functools import cache
 from types import MappingProxyType
 
 from ...artifact.block import Least
+from ...base.dtype import INDEX
 from ...base.errors import ExpressionError, ModelError, TypeInferenceError
+from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.types import TensorType, TupleType, Type, tensor_type
 from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
 from ...ir.constants import const_int
-from ...ir.expr import Expr
+from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, substitute
@@ -63,6 +65,7 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
         symbols = _symbols(call)
         for symbol in symbols:
             number = _least(call, symbols, symbol)
+            number *= symbol.unit if isinstance(symbol, Dimension) else 1
             if number > (least[symbol].number if symbol in least else 0):
                 least[symbol] = Least(names[symbol], number, _text(call))
     if function.batch_size is not None:
@@ -109,10 +112,26 @@ def _solved(function: Function, call: Call, solution: Mapping[Expr, Expr]) -> Fu
     given = set(symbols_of(p.type for p in function.params))
     known = {symbol: number for symbol, number in solution.items() if symbol in given}
     if known:
+        _check_within(call, known)
         return _with_dimensions(function, known)
     for symbol, number in solution.items():
         function = _with_assumption(function, call, symbol, number)
     return function
+
+
+def _check_within(call: Call, solution: Mapping[Expr, Expr]) -> None:
+    """Raise ``ModelError`` for a number that is outside of the bounds of its dimension."""
+    for symbol, value in solution.items():
+        number = const_int(value)
+        if not isinstance(symbol, Dimension) or number is None:
+            continue
+        unit, high = symbol.unit, symbol.high
+        if number < symbol.low or (high is not None and number > high):
+            bounds = bounds_text(symbol.low * unit, None if high is None else high * unit, unit)
+            raise ModelError(
+                f"{_text(call)} holds where {symbol.declared} is {number * unit} only, which is not within its bounds: "
+                f"{bounds}"
+            )
 
 
 def _equated(function: Function, call: Call, problem: _Problem) -> Function | None:
@@ -124,11 +143,32 @@ def _equated(function: Function, call: Call, problem: _Problem) -> Function | No
     given = set(symbols_of(p.type for p in function.params))
     for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
         if symbol in given and symbol not in (inner := set(free_vars(other))) and inner <= given:
-            return _with_dimensions(function, {symbol: other})
+            if not isinstance(symbol, Dimension):
+                return _with_dimensions(function, {symbol: other})
+            if (both := _within_both(symbol, other)) is not None:
+                return _with_dimensions(function, both)
     if not left or not right or call.op is ASSUME_EXTENT:
         return None
     stated, assumed = (right[0], left[0]) if const_int(right[0]) is not None else (left[0], right[0])
     return _with_assumption(function, call, assumed, stated)
+
+
+def _within_both(symbol: Dimension, other: Expr) -> dict[Expr, Expr] | None:
+    """What is put in for a dimension with bounds, and for another dimension that it has to be, so that it keeps to the
+    bounds of both. None for one that is a part of a dimension, or has to be a formula: each run checks that."""
+    if symbol.unit > 1 or not isinstance(other, Symbol) or (isinstance(other, Dimension) and other.unit > 1):
+        return None
+    if not isinstance(other, Dimension):
+        return {other: symbol}
+    high = min((high for high in (symbol.high, other.high) if high is not None), default=None)
+    low = max(symbol.low, other.low)
+    if high is not None and high < low:
+        raise ModelError(
+            f"{symbol.name} and {other.name} have to be equal, and no number is within the bounds of both: "
+            f"{bounds_text(symbol.low, symbol.high, 1)}, and {bounds_text(other.low, other.high, 1)}"
+        )
+    made = as_index(low) if low == high else Dimension(symbol.name, INDEX, low, high, 1, symbol.declared)
+    return {symbol: made, other: made}
 
 
 def _differing(call: Call, numbers: tuple[Expr, Expr], values: Values) -> list[list[Expr]]:

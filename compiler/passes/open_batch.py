@@ -37,7 +37,8 @@ def with_open_batch(load: Callable[[GivenShapes], Function], shapes: GivenShapes
             "of its own: take a target without -libs"
         )
     given = given_shapes(shapes)
-    size = next((shape[0] for shape in given.values() if shape), None)
+    first = next((shape[0] for shape in given.values() if shape), None)
+    size = first if isinstance(first, int) else None
     opened = {name for name, shape in given.items() if shape and size is not None and shape[0] == size}
     function = flatten_tuples(
         load({name: (None, *shape[1:]) if name in opened else shape for name, shape in given.items()})

@@ -7,25 +7,28 @@ by those it carries.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...artifact.choice import CandidateReport, Choice
+from ...artifact.dimension_bounds import DimensionBounds
 from ...artifact.model import CompiledModel
 from ...base.brief import BriefRepr, listed
 from ...base.target import brief_target
 from ...graph.node import Call, Function, Var
 from ...graph.structural import graph_hash
 from ...graph.types import leaf_types
+from ...ir.expr import Dimension
 from ..model.lower_function import schedule_function
 from ..model.op_call import packed_choice
 from ..model.parts import take_apart
 from ..model.units import Unit
 from ..passes.graph_passes import run_graph_passes
 from ..settings import CompileSettings
+from ..symbols import bounds_of, symbols_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,11 +52,13 @@ class Explanation:
 
     target: str
     functions: tuple[ExplainedFunction, ...]
+    bounds: tuple[DimensionBounds, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """All as JSON values: ``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …},
-        …]}, …]}``."""
-        return {"target": self.target, "functions": [function.to_json() for function in self.functions]}
+        …]}, …]}``, and ``bounds`` of dimensions, if there are any."""
+        bounds = {"bounds": [asdict(each) for each in self.bounds]} if self.bounds else {}
+        return {"target": self.target, **bounds, "functions": [function.to_json() for function in self.functions]}
 
     def _repr_html_(self) -> str:
         from .explain_html import explanation_html
@@ -65,7 +70,7 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = (line for function in self.functions for line in _function_lines(function))
-        return "\n".join([f"for {brief_target(self.target)}", *lines])
+        return "\n".join([f"for {brief_target(self.target)}", *map(str, self.bounds), *lines])
 
 
 def _function_lines(function: ExplainedFunction) -> Iterator[str]:
@@ -108,7 +113,9 @@ def explain_graph(function: Function, settings: CompileSettings) -> Explanation:
         choices = _choices(units[0].function, settings)
         origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
         functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
-    return Explanation(str(settings.target), tuple(functions))
+    symbols = symbols_of(param.type for param in graph.params)
+    bounds = bounds_of({symbol: symbol.declared for symbol in symbols if isinstance(symbol, Dimension)})
+    return Explanation(str(settings.target), tuple(functions), bounds)
 
 
 def _choices(function: Function, settings: CompileSettings) -> tuple[Choice, ...]:
@@ -141,4 +148,4 @@ def explain_model(model: CompiledModel) -> Explanation:
         ExplainedFunction(f.name, steps.get(f.symbol, 1), tuple(origin.get(f.symbol, ())), f.choices)
         for f in model.functions
     )
-    return Explanation(str(model.target), tuple(functions))
+    return Explanation(str(model.target), tuple(functions), model.bounds)
