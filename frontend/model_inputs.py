@@ -25,7 +25,7 @@ Shapes = Mapping[str, object]
 """As a caller gives them: the shape of a tensor, a list of the shapes of a sequence's, None for an empty optional."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ModelInputs:
     """The inputs that are fed at run time, in order: their values by name, and how callers see them."""
 

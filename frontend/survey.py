@@ -29,7 +29,7 @@ Reading = tuple[Node, Iterable[object]]
 _KINDS = {UnsupportedTypeError: ProblemKind.TYPE, UnknownValueError: ProblemKind.VALUE}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Survey:
     """What stops a model, as far as it has been imported. Mutable: notes problems and stand-ins.
 
