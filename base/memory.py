@@ -34,7 +34,7 @@ def memory_limit(given: int | None = None) -> int:
     """
     if given is not None:
         if not is_count(given, least=1):
-            raise RuntimeArgumentError(f"memory_limit should be a positive number of bytes, found {given!r}")
+            raise RuntimeArgumentError(f"memory should be a positive number of bytes, found {given!r}")
         return int(given)
     said = _said(VARIABLE)
     return int(SHARE * granted_memory()) if said is None else said

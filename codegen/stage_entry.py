@@ -4,12 +4,13 @@ and memory is had for all that the stage writes.
 Memory stands in a table, whose address is in the frame, of 8-byte words:
 
     grow, owner,                            i8* grow(owner, number, bytes): memory, or null where it is refused
-    (address, bytes) a stage,               its memory, which grows where it is too small
+    (address, bytes, needed, idle) a stage, its memory, which grows where it is too small
     (address, bytes, mode) an output,       of those whose size a stage is the first to know
 
 An output's ``mode`` is 0 where its memory is given, and has to do; 1 where a new one is allocated at each run, for
 which ``grow`` grants the bytes; 2 where it is memory that grows. ``grow`` counts outputs behind the stages, and writes
-what there is then into the table.
+what there is then into the table. ``needed`` are the bytes that the last run needed; ``idle`` counts the runs in a row
+that needed much less than there is, and after many of them ``grow`` is called for less.
 """
 
 from __future__ import annotations
@@ -32,10 +33,11 @@ from ..artifact.stage_refusals import (
     refusals_of,
 )
 from ..base.aligned import ARENA_ALIGNMENT
+from ..base.idle_memory import AMPLE, IDLE_RUNS
 from .formulas import FormulaEmitter
 from .lanes import external
 from .stage_memory import plan_stage
-from .types import I8, I32, I64, PTR, size_type
+from .types import I1, I8, I32, I64, PTR, size_type
 
 
 class OutputMode(IntEnum):
@@ -47,7 +49,9 @@ class OutputMode(IntEnum):
 
 
 GROW_WORDS = 2
-STAGE_WORDS = 2
+STAGE_WORDS = 4
+NEEDED, IDLE = 2, 3
+"""Words of a stage, behind the first."""
 OUTPUT_WORDS = 3
 
 
@@ -122,7 +126,8 @@ class StageEmitter:
     def _place(self, stage: RunStage, number: int, code: int) -> None:
         """Have memory for a stage, and note where in it its values are."""
         memory, word = plan_stage(stage), stage_word(number)
-        self._reserve(number, word, self._formulas.value(memory.size), code)
+        size = self._formulas.value(memory.size)
+        self._reserve(number, word, size, self._count_idle(word, size), code)
         begin = self._load(self._table, word, PTR)
         for value in stage.intermediates:
             self._store(self._frame, value.slot, self._at(begin, memory.offsets[value.slot]))
@@ -137,7 +142,7 @@ class StageEmitter:
         short = builder.icmp_signed(">", size, self._load(self._table, word + 1))
         given = builder.icmp_signed("==", mode, _number(OutputMode.GIVEN))
         self._leave_if(builder.and_(short, given), code)
-        self._reserve(self._stages + self._outputs, word, size, code)
+        self._reserve(self._stages + self._outputs, word, size, llvm_ir.Constant(I1, 0), code)
         slot = self._layout.output(output.number)
         self._store(self._frame, slot, self._load(self._table, word, PTR))
         with builder.if_then(builder.icmp_signed("==", mode, _number(OutputMode.NEW))):
@@ -146,11 +151,22 @@ class StageEmitter:
             self._leave_if(_is_null(builder, made), code)
         self._outputs += 1
 
-    def _reserve(self, number: int, word: int, size: llvm_ir.Value, code: int) -> None:
-        """See to it that memory is as large as ``size``, which the table says of it from ``word`` on."""
+    def _count_idle(self, word: int, size: llvm_ir.Value) -> llvm_ir.Value:
+        """Note in the table what a run needs of a stage's memory: whether it has been much less for many runs."""
+        builder = self._builder
+        ample = builder.icmp_signed(">", self._load(self._table, word + 1), builder.mul(size, _number(AMPLE)))
+        counted = builder.add(self._load(self._table, word + IDLE), _number(1))
+        idle = builder.select(ample, counted, _number(0))
+        self._store(self._table, word + NEEDED, size)
+        self._store(self._table, word + IDLE, idle)
+        return builder.icmp_signed(">=", idle, _number(IDLE_RUNS))
+
+    def _reserve(self, number: int, word: int, size: llvm_ir.Value, idle: llvm_ir.Value, code: int) -> None:
+        """See to it that memory is as large as ``size``, which the table says of it from ``word`` on, and, if ``idle``,
+        no larger."""
         builder = self._builder
         short = builder.icmp_signed(">", size, self._load(self._table, word + 1))
-        with builder.if_then(short, likely=False):
+        with builder.if_then(builder.or_(short, idle), likely=False):
             grown = builder.call(self._grow, [self._owner, _number(number), size])
             self._leave_if(_is_null(builder, grown), code)
 

@@ -17,8 +17,7 @@ from ..artifact.function import CompiledFunction
 from ..base.aligned import aligned
 from ..base.brief import one_line
 from ..base.errors import RuntimeArgumentError, TargetError
-from ..base.memory import memory_errors
-from ..base.memory import memory_limit as memory_limit_of
+from ..base.memory import memory_errors, memory_limit
 from ..base.quantities import count_text
 from .arrays import Array
 from .bound_engine import BoundEngine
@@ -29,6 +28,7 @@ from .executor_set import ExecutorSet, Result
 from .foreign import why_not_here
 from .functions.externs import find_externs
 from .functions.symbols import function_symbols, model_symbols
+from .held_memory import HeldMemory
 from .library import Library
 from .loaded_model import LoadedModel
 from .measure.compare import Comparison, SteppedRun, collect_steps, compare_steps
@@ -73,9 +73,10 @@ class Engine:
     the plans of the last sets of shapes are kept. ``tactics`` may serve calls instead of compiled code: see
     ``init``. A library for another machine is a ``TargetError`` there.
 
-    ``memory_limit`` is how many bytes weights, arenas, outputs and kernels of all executors may take together; what
-    would take more is an ``OutOfMemoryError`` before anything is allocated. Without it, ``LOOPWRIGHT_MEMORY_LIMIT``
-    says so (``"24G"``), else it is 80 % of what the cgroup grants, or the machine has.
+    ``memory`` is how many bytes weights, arenas, outputs and kernels of all executors may take together; what would
+    take more is an ``OutOfMemoryError`` before anything is allocated. Without it, ``LOOPWRIGHT_MEMORY_LIMIT`` says so
+    (``"24G"``), else it is 80 % of what the cgroup grants, or the machine has. An arena of which none of the last 1,000
+    calls used a quarter is given back, and ``trim`` gives back all that no run uses.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class Engine:
         executors: int | Sequence[ExecutorConfig] = 1,
         threads: int | None = None,
         tactics: TacticRegistry = tactics,
-        memory_limit: int | None = None,
+        memory: int | None = None,
     ) -> None:
         if not isinstance(library, Library):
             raise RuntimeArgumentError(
@@ -93,7 +94,8 @@ class Engine:
             )
         self.library = library
         self._configs = executor_configs(executors, threads)
-        self._memory_limit = memory_limit_of(memory_limit)
+        weights = sum(constant.nbytes for constant in library.model.constants)
+        self._budget = MemoryBudget(library.model.name, memory_limit(memory), weights)
         self._signature = Signature(library.model)
         self._registry = tactics
         self._lock = ForkLock()
@@ -139,6 +141,7 @@ class Engine:
                 with memory_errors(f"loading {self.library.model.name}"):
                     executors = self._make_executors(select, records)
                 self._executors = ExecutorSet(executors, self.library.model.name)
+                self._budget.reclaim = _weakly(self._executors.trim)
             elif select is not None or records is not None:
                 raise RuntimeArgumentError(f"{self.library.model.name} is initialised: its tactics are chosen already")
         return self
@@ -203,7 +206,21 @@ class Engine:
         runs = {executor: executor.bind(arrays, outputs) for executor in executors.executors}
         return BoundEngine(self._signature, executors, runs, outputs)
 
-    def memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
+    def memory(self) -> HeldMemory:
+        """The bytes that the engine holds now, what of that is used, and the most that it claimed at once."""
+        executors = () if self._executors is None else self._executors.executors
+        weights = self._budget.weights if executors else 0
+        held = weights + sum(executor.arena_bytes for executor in executors)
+        used = weights + sum(executor.used_bytes for executor in executors)
+        return HeldMemory(held, used, self._budget.largest if executors else 0, self._budget.limit)
+
+    def trim(self) -> None:
+        """Give back the memory for intermediates of all executors that are free; weights stay, and so do outputs. The
+        next call has it anew."""
+        if self._executors is not None:
+            self._executors.trim()
+
+    def planned_memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> MemoryUse:
         """The bytes of weights, arenas, code and outputs, and of what kernels take, known before the engine runs;
         ``shapes`` are those of the inputs, for models that leave dimensions open; where all of these have largest
         values, those are the default. From ``init`` on it is of the
@@ -295,9 +312,7 @@ class Engine:
         model = self.library.model
         if (problem := why_not_here(model.target)) is not None:
             raise TargetError(problem)
-        weights = sum(constant.nbytes for constant in model.constants)
-        budget = MemoryBudget(model.name, self._memory_limit, weights)
-        budget.claim(None, 0, "")
+        self._budget.check_weights()
         constants = tuple(aligned(constant) for constant in model.constants)
         externs = find_externs(model)
         known = TacticRecords(records, model.target)
@@ -318,9 +333,20 @@ class Engine:
                     shared[kind] = loaded
             self._chosen.append(chosen.names)
             codes.append(chosen.codes)
-            executors.append(Executor(loaded, self._signature, config, lease, partial(budget.claim, number)))
+            executors.append(Executor(loaded, self._signature, config, lease, partial(self._budget.claim, number)))
         self._codes = codes
         return executors
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    """The method of an object that may go meanwhile; nothing then."""
+    reference = weakref.WeakMethod(method)
+
+    def call() -> None:
+        if (found := reference()) is not None:
+            found()
+
+    return call
 
 
 def _has_own_pool(config: ExecutorConfig) -> bool:

@@ -19,7 +19,8 @@ from ..artifact.extents import evaluate
 from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
 from ..base.errors import OutOfMemoryError
 from ..base.quantities import bytes_text
-from .arrays import Array, address_of, addresses_of
+from .arena import Arena
+from .arrays import Array, addresses_of
 from .dimensions import MAX_PLANS, Plan, Plans, Shape, largest_arena, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
@@ -65,7 +66,7 @@ class Executor:
         self._known: list[_Output] = []
         self._staged = StagedRun(loaded, self._claim_stages) if model.is_staged else None
         self._other_bytes, self._dims_text = 0, ""
-        self._arena = np.empty(0, np.uint8)
+        self._arena = Arena(model.name)
         self._fixed = b""
         self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
         if not self._symbolic:
@@ -84,6 +85,19 @@ class Executor:
         return self._arena.nbytes if self._staged is None else self._staged.nbytes
 
     @property
+    def used_bytes(self) -> int:
+        """What of that the last run needed."""
+        return self._arena.used if self._staged is None else self._staged.used
+
+    def trim(self) -> None:
+        """Give back the memory for intermediates; the next run has it anew. No run may be on."""
+        self._shapes = None
+        self._arena.drop()
+        if self._staged is not None:
+            self._staged.trim()
+        self._claim(0, "")
+
+    @property
     def hosts(self) -> tuple[HostCall, ...]:
         """The functions of Python that its runs call."""
         return tuple(self._loaded.hosts.values())
@@ -97,10 +111,12 @@ class Executor:
         return self._presented(outputs)
 
     def _run(self, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
-        if self._symbolic and [array.shape for array in inputs] != self._shapes:
+        if self._shapes is None or (self._symbolic and [array.shape for array in inputs] != self._shapes):
             self._lay_out([array.shape for array in inputs])
         if self._staged is not None:
             return self._run_stages(self._staged, inputs, out, context)
+        if self._arena.is_ample and self._arena.count_run():
+            self._renew_arena([array.shape for array in inputs])
         outputs = self._fresh() if out is None else self._given(out, inputs)
         slots = self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
         if code := self._entry(context, slots):
@@ -123,6 +139,8 @@ class Executor:
 
         def run() -> RunOutputs:
             nonlocal fixed, slots
+            if self._arena.is_ample and shapes == self._shapes and self._arena.count_run():
+                self._renew_arena(shapes)
             if self._fixed is not fixed:  # the first run, or one on other shapes came between
                 if shapes != self._shapes:
                     self._lay_out(shapes)
@@ -225,12 +243,12 @@ class Executor:
         """The bytes that runs by this plan take beside the weights, and what stages ask for."""
         shapes = zip(plan.outputs, self._kinds, strict=True)
         outputs = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes if shape is not None)
-        arena = 0 if self._staged is not None else max(self._arena.nbytes, self._arena_size(plan))
+        arena = 0 if self._staged is not None else max(self._arena.nbytes, self._arena_size(plan) + ARENA_ALIGNMENT)
         return arena + outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
 
     def _arena_size(self, plan: Plan) -> int:
         """The bytes of the arena for a plan, and for all others at once, where dimensions have largest values."""
-        return max(plan.arena_bytes, self._largest_arena) + ARENA_ALIGNMENT
+        return max(plan.arena_bytes, self._largest_arena)
 
     def _claim_stages(self, size: int) -> None:
         """Ask for the memory of stages and of the outputs that they allocate."""
@@ -255,15 +273,15 @@ class Executor:
         self._known = [each for each in self._outputs if each is not None]
         self._shapes = shapes
 
+    def _renew_arena(self, shapes: list[Shape]) -> None:
+        """Have no more memory than runs on these shapes need, in the place of more."""
+        self._shapes = None
+        self._arena.drop()
+        self._lay_out(shapes)
+
     def _planned(self, plan: Plan) -> bytes:
         """The slots of constants, dimensions and intermediates, which lie in the arena."""
-        if self._arena.nbytes < self._arena_size(plan):
-            self._arena = np.empty(0, np.uint8)
-            try:
-                self._arena = np.empty(self._arena_size(plan), np.uint8)
-            except MemoryError:
-                raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for its arena") from None
-        arena = -(-address_of(self._arena) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+        arena = self._arena.reserve(self._arena_size(plan))
         places = (arena + offset for offset in plan.offsets)
         slots = (*self._loaded.constant_addresses, *plan.dims, *plan.derived, *places)
         return struct.pack(f"{len(slots)}q", *slots)

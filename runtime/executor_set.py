@@ -80,6 +80,23 @@ class ExecutorSet:
 
         return self.use(use)
 
+    def trim(self) -> None:
+        """Have the executors that are free give back their memory for intermediates."""
+        turns = self._turns
+        for _ in self.executors:
+            executor = None
+            try:
+                for executor in turns.take_idle:
+                    executor.trim()
+                    break
+            except IndexError:  # all others are at work
+                return
+            finally:
+                if executor is not None:
+                    turns.free.append(executor)
+                    if turns.line:
+                        turns.call_next()
+
     def _use_watched(self, run: Callable[[Executor], Result]) -> Result:
         """``use``, where functions of Python may call engines while they hold an executor: of calls that would wait for
         each other for ever, the one that closes the circle raises an error instead.

@@ -110,7 +110,7 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
         else:
             raise RuntimeArgumentError(
                 f"the memory of {model.name} depends on the shape of input {spec}: "
-                f"give it, as in memory({{{spec.name!r}: (…)}})"
+                f"give it, as in planned_memory({{{spec.name!r}: (…)}})"
             )
         found.append(shape)
     return found

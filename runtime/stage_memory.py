@@ -16,7 +16,7 @@ import numpy as np
 from ..artifact.model import CompiledModel
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
-from ..codegen.stage_entry import OutputMode, output_word, stage_word, table_words
+from ..codegen.stage_entry import NEEDED, OutputMode, output_word, stage_word, table_words
 from .arrays import Array, address_of
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -54,6 +54,19 @@ class StageSegments:
         """The memory that is held, whether a run is on or not."""
         return sum(segment.nbytes for segment in self._segments.values())
 
+    @property
+    def used(self) -> int:
+        """What of that the last run needed."""
+        needed = (int(self._words[stage_word(number) + NEEDED]) for number in self._segments)
+        return sum(size + ARENA_ALIGNMENT for size in needed)
+
+    def drop(self) -> None:
+        """Give back the memory of all stages, and what new outputs may take."""
+        for number in range(self._stages):
+            self._forget(number)
+        for place in range(len(self._outputs)):
+            self._words[output_word(self._stages, place) : output_word(self._stages, place + 1)] = 0
+
     def give(self, buffers: Sequence[Array | None]) -> None:
         """Say where the outputs of the next run are to be, by the numbers of all outputs: None is for a new one."""
         for place, number in enumerate(self._outputs):
@@ -82,17 +95,19 @@ class StageSegments:
             self._claim(self.claimed - int(self._words[word + 1]) + size)
             self._words[word + 1] = size
             return 1
-        word = stage_word(number)
-        self._words[word : word + 2] = 0
-        self._segments.pop(number, None)
+        self._forget(number)
         self._claim(self.claimed + size + ARENA_ALIGNMENT)
         try:
             self._segments[number] = segment = np.empty(size + ARENA_ALIGNMENT, np.uint8)
         except MemoryError:
             raise OutOfMemoryError(f"{self._name}: there is no memory for {size} bytes of intermediates") from None
         begin = -(-address_of(segment) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-        self._words[word : word + 2] = begin, size
+        self._words[stage_word(number) : stage_word(number + 1)] = begin, size, size, 0
         return begin
+
+    def _forget(self, number: int) -> None:
+        self._words[stage_word(number) : stage_word(number + 1)] = 0
+        self._segments.pop(number, None)
 
     @property
     def claimed(self) -> int:

@@ -37,6 +37,15 @@ class StagedRun:
         return self._segments.nbytes
 
     @property
+    def used(self) -> int:
+        """What of that the last run needed."""
+        return self._segments.used
+
+    def trim(self) -> None:
+        """Give all of it back; the next run has it anew."""
+        self._segments.drop()
+
+    @property
     def claimed(self) -> int:
         """The bytes that its memory and new outputs may take by now."""
         return self._segments.claimed

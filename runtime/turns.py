@@ -66,7 +66,8 @@ class Ticket:
 
 
 class Turns(Generic[Thing]):
-    """The ``free`` things, and the ``line`` of threads that wait for one. To take one, and to give it back::
+    """The ``free`` things, and the ``line`` of threads that wait for one; ``take_idle`` takes one that is free whoever
+    waits, and raises ``IndexError`` where none is. To take one in turn, and to give it back::
 
     thing = None
     try:
@@ -83,7 +84,7 @@ class Turns(Generic[Thing]):
         self.free = deque(things)
         self.line: deque[Ticket] = deque()
         self.take: Iterator[Thing] = iter(self._take, None)
-        self._pop: Iterator[Thing] = iter(self.free.popleft, None)
+        self.take_idle: Iterator[Thing] = iter(self.free.popleft, None)
         self._wait_for_one: Iterator[Thing] = iter(self._wait, None)
         self._clock = clock
         # Of what was given back while others waited: the last thread that did so, when, and how long it was until that
@@ -109,7 +110,7 @@ class Turns(Generic[Thing]):
         """One at once where that is allowed, else by standing in line."""
         try:
             if not self.line or self._may_pass(self.line[0]):
-                for thing in self._pop:
+                for thing in self.take_idle:
                     return thing
         except IndexError:  # nothing is free, or nobody waits any more
             pass
@@ -135,7 +136,7 @@ class Turns(Generic[Thing]):
                 while True:
                     if self.line[0] is ticket:
                         try:
-                            for thing in self._pop:
+                            for thing in self.take_idle:
                                 return thing
                         except IndexError:
                             pass

@@ -164,8 +164,8 @@ def test_the_memory_of_open_dimensions_needs_shapes():
     x = lw.var("x", (lw.te.var("n"), 3))
     engine = lw.Engine(lw.compile(lw.Function((x,), lw.nn.relu(x)), jobs=1))
     with pytest.raises(lw.RuntimeArgumentError, match=r"depends on the shape of input x: float32\[n, 3\]: give it"):
-        engine.memory()
+        engine.planned_memory()
     with pytest.raises(lw.RuntimeArgumentError, match=r"input x should have shape \(n, 3\), found \(2, 4\)"):
-        engine.memory({"x": (2, 4)})
+        engine.planned_memory({"x": (2, 4)})
     with pytest.raises(lw.RuntimeArgumentError, match="has no input z"):
-        engine.memory({"z": (2, 4)})
+        engine.planned_memory({"z": (2, 4)})

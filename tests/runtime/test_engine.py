@@ -201,13 +201,13 @@ def test_threads_stay_on_cores_only_where_a_list_of_them_is_given(library):
 
 
 def test_memory_is_known_before_a_run(library, matrices):
-    use = lw.Engine(library, threads=1, executors=2).memory()
+    use = lw.Engine(library, threads=1, executors=2).planned_memory()
     assert use.outputs == 2 * 2 * 64
     assert use.code == sum(len(f.object) for f in library.functions) + len(library.model.entry_object)
     assert use.peak == use.weights + use.arena + use.code + use.outputs + use.kernels
     engine = lw.Engine(matrices)
-    use = engine.memory({"x": (100, 24)})
-    assert engine.memory({"x": np.array([100, 24])}) == engine.memory({"x": iter((100, 24))}) == use
+    use = engine.planned_memory({"x": (100, 24)})
+    assert engine.planned_memory({"x": np.array([100, 24])}) == engine.planned_memory({"x": iter((100, 24))}) == use
     assert use.weights == sum(constant.nbytes for constant in matrices.model.constants) > 0
     assert use.outputs == 100 * 24 * 4
     engine([np.ones((100, 24), np.float32)])
@@ -246,7 +246,7 @@ def test_what_kernels_take_while_they_run_is_known_before(threads):
     slots = struct.pack("4q", *(array.ctypes.data for array in arrays), 300)
     assert ENTRY(code.address())(struct.pack("q", threads), slots) == 0
     assert taken == {}
-    known = lw.Engine(library, threads=threads).memory({"a": (300, 320)}).kernels
+    known = lw.Engine(library, threads=threads).planned_memory({"a": (300, 320)}).kernels
     assert 0 < peak <= known
     if threads == 1:
         assert peak == known

@@ -80,7 +80,7 @@ def test_an_engine_keeps_to_its_limit():
     n = te.var("n")
     x, w = lw.var("x", (n, 1000)), lw.const(np.eye(1000, dtype=np.float32))
     model = lw.Function([x], lw.nn.matmul(lw.nn.matmul(x, w), w))
-    engine = lw.Engine(lw.compile(model, jobs=1), threads=1, memory_limit=10_000_000)
+    engine = lw.Engine(lw.compile(model, jobs=1), threads=1, memory=10_000_000)
     (y,) = engine([np.ones((100, 1000), np.float32)])
     np.testing.assert_array_equal(y, 1)
     with pytest.raises(lw.OutOfMemoryError, match=r"for n = 1000 needs \d+ bytes .*The limit is 10000000: raise it by"):
@@ -93,14 +93,14 @@ def test_constants_and_outputs_count():
     x = lw.var("x", (1000,))
     constants = lw.compile(lw.Function([x], lw.nn.add(x, lw.const(np.ones((9, 1000), np.float32)))), jobs=1)
     for limit, fits in ((71_900, False), (72_000, True)):  # the constant and the output, of 36000 bytes each; an arena
-        engine = lw.Engine(constants, threads=1, memory_limit=limit + 64)
+        engine = lw.Engine(constants, threads=1, memory=limit + 64)
         if fits:
             engine([np.ones(1000, np.float32)])
         else:
             with pytest.raises(lw.OutOfMemoryError, match="36000 for weights"):
                 engine.init()
     with pytest.raises(lw.OutOfMemoryError, match="for those of other executors"):
-        lw.Engine(constants, threads=1, executors=2, memory_limit=72_064).init()
+        lw.Engine(constants, threads=1, executors=2, memory=72_064).init()
 
 
 def test_sizes_beyond_64_bits_are_compared():
@@ -118,7 +118,7 @@ def test_the_limit_is_given_or_the_environments_or_a_share_of_what_is_granted(mo
     monkeypatch.delenv("LOOPWRIGHT_MEMORY_LIMIT", raising=False)
     assert memory_limit(123) == 123
     for wrong in (0, True, int, "1G", np.ones(2)):
-        with pytest.raises(lw.RuntimeArgumentError, match="memory_limit should be a positive number of bytes"):
+        with pytest.raises(lw.RuntimeArgumentError, match="memory should be a positive number of bytes"):
             memory_limit(wrong)
     assert memory_limit() == int(0.8 * granted_memory())
     monkeypatch.setenv("LOOPWRIGHT_MEMORY_LIMIT", "3g")
@@ -130,8 +130,8 @@ def test_the_limit_is_given_or_the_environments_or_a_share_of_what_is_granted(mo
         with pytest.raises(lw.RuntimeArgumentError, match="LOOPWRIGHT_MEMORY_LIMIT should be a positive number"):
             memory_limit()
     for wrong in (0, -1, 1.5, True, "1G"):
-        with pytest.raises(lw.RuntimeArgumentError, match="memory_limit should be a positive number of bytes"):
-            lw.Engine(lw.compile(function(), jobs=1), memory_limit=wrong)
+        with pytest.raises(lw.RuntimeArgumentError, match="memory should be a positive number of bytes"):
+            lw.Engine(lw.compile(function(), jobs=1), memory=wrong)
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_buffer_that_is_too_small_is_an_error_with_the_shape(library):
 
 
 def test_memory_that_is_refused_leaves_the_engine_usable(library):
-    engine = lw.Engine(library, memory_limit=60_000)
+    engine = lw.Engine(library, memory=60_000)
     assert_equal(engine([x := drawn(20)]), x)
     with pytest.raises(lw.OutOfMemoryError, match=r"for n = 2000 needs .* The limit is 60000"):
         engine([np.abs(drawn(2000))])

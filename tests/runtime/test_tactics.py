@@ -331,8 +331,8 @@ def test_memory_is_of_the_code_that_was_chosen(alternatives):
     for other in alternatives.model.alternatives[product.symbol]:
         config = lw.ExecutorConfig(threads=1, tactics=(other.implementation,))
         engine = lw.Engine(alternatives, executors=[config, lw.ExecutorConfig(threads=1)])
-        assert engine.memory().code == entry + len(product.object) + len(softmax.object)
-        use = engine.init().memory()
+        assert engine.planned_memory().code == entry + len(product.object) + len(softmax.object)
+        use = engine.init().planned_memory()
         assert use.code == 2 * (entry + len(softmax.object)) + len(product.object) + len(other.object)
         heaps = [evaluate(f.heap_once, {}) + evaluate(f.heap_each, {}) for f in (product, other, softmax)]
         assert use.kernels == max(heaps[1:]) + max(heaps[0], heaps[2])

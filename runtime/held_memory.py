@@ -1,0 +1,29 @@
+"""What an engine has in memory at this moment, of what it may have: what ``engine.memory()`` gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from ..base.html.table import facts
+from ..base.html.view import view
+from ..base.quantities import bytes_text
+
+
+@dataclass(frozen=True, slots=True)
+class HeldMemory:
+    """The memory of an engine, in bytes: of weights, of the intermediates of all executors, and of the states of all
+    sessions. ``held`` is what it has, ``used`` what of that the weights, the last run of each executor, and the states
+    need: the rest is room for larger ones. ``largest`` is the most that it ever claimed at once, with new outputs and
+    what kernels take while they run; ``limit`` bounds that."""
+
+    held: int
+    used: int
+    largest: int
+    limit: int
+
+    def __str__(self) -> str:
+        return ", ".join(f"{field.name} {bytes_text(getattr(self, field.name))}" for field in fields(self))
+
+    def _repr_html_(self) -> str:
+        named = {field.name: bytes_text(getattr(self, field.name)) for field in fields(self)}
+        return view("Memory of an engine", facts(named))
