@@ -10,7 +10,7 @@ import numpy as np
 from ...base.dtype import dtype
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node
-from ...ir.constants import ONE
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum
@@ -106,7 +106,8 @@ def _open_range(node: OnnxNode, start: int | Expr, limit: int | Expr, delta: int
     span = limit - as_index(start) if delta > 0 else as_index(start) - limit
     facts = nonnegative(free_vars(span))
     count = simplify(maximum((span + (abs(delta) - 1)) // abs(delta), 0), facts)
-    made = cast(positions(count, of), kind)
+    known = const_int(count)  # as of a start that is open, and a limit one behind it
+    made = cast(positions(count, of), kind) if known is None else arange(0, known, 1, node.type().dtype)
     if delta != 1:
         made = multiply(made, Constant(np.asarray(delta, kind)))
     if isinstance(start, int):

@@ -187,6 +187,23 @@ def test_ranges_begin_at_open_extents():
     agrees(made, *({"past": floats(p), "x": floats(s)} for p, s in [(0, 3), (5, 1), (7, 9)]))
 
 
+def test_ranges_of_known_length_begin_at_open_extents():
+    """Positions of one more token, of which there is one whatever the past is."""
+    made = model(
+        [
+            node("Shape", "past", "p", start=0, end=1),
+            node("Squeeze", "p", "first"),
+            node("Add", "first two", "last"),
+            node("Range", "first last one", "r"),
+            node("Cast", "r", "z", to=FLOAT),
+        ],
+        {"past": (FLOAT, ["p"])},
+        ["z"],
+        {"one": np.array(1), "two": np.array(2)},
+    )
+    agrees(made, *({"past": floats(p)} for p in (0, 1, 7)))
+
+
 def test_tensors_are_made_and_expanded_to_open_shapes():
     made = model(
         [
