@@ -2,6 +2,8 @@
 
 softmax(scale · q · kᵀ + mask) · v = attention(q, k, v, mask, scale)
     transpose(x, BSHD → BHSD) as q, k and v: attention(x…, layout="BSHD"), and the result is transposed
+    transpose(x, SBHD → BHSD) as k and v, which are states: attention(q, x…, key_layout="SBHD"), q in either layout
+    reshape(broadcast(x, BG1SD → BGRSD)) as k and v, heads repeated: attention(q, x…), which shares heads of x
 
 The scale may be a factor or a divisor of q, of k, of both or of their product. Where all scores of a row are -inf,
 softmax gives NaN and attention 0; see ``ops/attention``.
@@ -9,12 +11,14 @@ softmax gives NaN and attention 0; see ``ops/attention``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeGuard
 
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, rewrite, users, with_inputs
+from ...ir.constants import ONE, const_int
 from ...ops.definition.registry import Op, get_op
 from ...ops.families.attention.attention import attention
 from ...ops.families.transpose import transpose
@@ -27,8 +31,10 @@ SWAPPED = (0, 2, 1, 3)
 """From [batch, sequence, head, size] to [batch, head, sequence, size], and back."""
 TURNED = (0, 1, 3, 2)
 """From keys to the right factor of their product with queries."""
-SWAPPED_TURNED = (0, 2, 3, 1)
-"""Both."""
+FROM_CACHE = (1, 2, 0, 3)
+"""From [sequence, batch, head, size], as a cache that grows has it."""
+RESHAPE, EXPAND_DIMS = get_op("reshape"), get_op("expand_dims")
+BROADCAST_TO = get_op("broadcast_to")
 Users: TypeAlias = Mapping[Node, tuple[Node, ...]]
 
 
@@ -51,11 +57,13 @@ def _with_attention(root: Node) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """softmax(scale · query · right + mask) · value, with nodes as they were before."""
+    """softmax(scale · query · right + mask) · value, with nodes as they were before. ``shared`` are the keys and the
+    values before their heads were repeated, if they were."""
 
     query: Node
     right: Node
     value: Node
+    shared: tuple[Node, Node] | None
     mask: Node | None
     scale: float
     calls: tuple[Call, ...]
@@ -63,18 +71,28 @@ class _Found:
     def fused(self, done: Mapping[Node, Node]) -> Node:
         """The call of attention, for what has become of the nodes."""
         mask = None if self.mask is None else done[self.mask]
-        sides = ((self.query, SWAPPED), (self.right, SWAPPED_TURNED), (self.value, SWAPPED))
-        before = [done[n.args[0]] for n, axes in sides if _is(n, TRANSPOSE) and n.attrs.axes == axes]
-        if len(before) == len(sides):
-            query, key, value = before
-            made = transpose(self._named(attention(query, key, value, mask, self.scale, layout="BSHD")), SWAPPED)
-            return replace(made, value=self.calls[-1].value)
-        key = transpose(done[self.right], TURNED)
-        made = self._named(attention(done[self.query], key, done[self.value], mask, self.scale))
+        query, swapped = _behind(self.query, SWAPPED, done)
+        sides = (self.right, self.value) if self.shared is None else self.shared
+        for order, key_layout in ((SWAPPED, ""), (FROM_CACHE, "SBHD")):
+            turned = tuple(order[axis] for axis in TURNED) if self.shared is None else order
+            (key, has_key), (value, has_value) = _behind(sides[0], turned, done), _behind(sides[1], order, done)
+            if has_key and has_value and (swapped or key_layout):
+                layout = "BSHD" if swapped else "BHSD"
+                made = self._named(attention(query, key, value, mask, self.scale, layout=layout, key_layout=key_layout))
+                return replace(transpose(made, SWAPPED) if swapped else made, value=self.calls[-1].value)
+        key = transpose(done[sides[0]], TURNED) if self.shared is None else done[sides[0]]
+        made = self._named(attention(done[self.query], key, done[sides[1]], mask, self.scale))
         return replace(made, value=self.calls[-1].value)
 
     def _named(self, call: Call) -> Call:
         return replace(call, origin=tuple(name for old in self.calls for name in old.origin))
+
+
+def _behind(node: Node, axes: tuple[int, ...], done: Mapping[Node, Node]) -> tuple[Node, bool]:
+    """What has become of a value, without a transpose by these axes; whether it was one."""
+    if _is(node, TRANSPOSE) and node.attrs.axes == axes:
+        return done[node.args[0]], True
+    return done[node], False
 
 
 def _find(node: Node, used_by: Users) -> _Found | None:
@@ -89,7 +107,8 @@ def _find(node: Node, used_by: Users) -> _Found | None:
         product, scale = _unscaled(scores, used_by)
         if _is(product, MATMUL) and len(used_by[product]) == 1:
             (query, before), (right, factor) = (_unscaled(side) for side in product.args)
-            found = _Found(query, right, value, mask, scale * before * factor, (product, weights, node))
+            shared = _shared_heads(right, value)
+            found = _Found(query, right, value, shared, mask, scale * before * factor, (product, weights, node))
             if _fits(found, product, weights):
                 return found
     return None
@@ -119,6 +138,40 @@ def _unscaled(node: Node, used_by: Users | None = None) -> tuple[Node, float]:
         scale = scale * number if node.op is MULTIPLY else scale / number
         node = other
     return node, scale
+
+
+def _shared_heads(right: Node, value: Node) -> tuple[Node, Node] | None:
+    """The keys and values whose heads are repeated, as often as each other."""
+    if not _is(right, TRANSPOSE) or right.attrs.axes != TURNED:
+        return None
+    key, value_before = _before_repeating(right.args[0]), _before_repeating(value)
+    if key is None or value_before is None:
+        return None
+    return (key, value_before) if tensor_of(key).shape[1] is tensor_of(value_before).shape[1] else None
+
+
+def _before_repeating(node: Node) -> Node | None:
+    """x of [batch, groups, positions, size], of which each head is repeated beside itself."""
+    if not (_is(node, RESHAPE) and isinstance(wide := node.args[0], Call) and wide.op is BROADCAST_TO):
+        return None
+    one = wide.args[0]
+    if not isinstance(one, Call) or one.op not in (RESHAPE, EXPAND_DIMS):
+        return None
+    kinds = [tensor_of(n) for n in (node, wide, one, one.args[0])]
+    if [kind.ndim for kind in kinds] != [4, 5, 5, 4]:
+        return None
+    after, repeated, single, x = (kind.shape for kind in kinds)
+    batch, groups, positions, size = x
+    counts = const_int(groups), const_int(repeated[2]), const_int(after[1])
+    if None in counts or math.prod(c for c in counts[:2] if c is not None) != counts[2]:
+        return None
+    shapes = (
+        (single, (batch, groups, ONE, positions, size)),
+        (repeated, (batch, groups, repeated[2], positions, size)),
+        (after, (batch, after[1], positions, size)),
+    )
+    fits = all(a is b for found, wanted in shapes for a, b in zip(found, wanted, strict=True))
+    return one.args[0] if fits else None
 
 
 def _fits(found: _Found, product: Call, weights: Call) -> bool:

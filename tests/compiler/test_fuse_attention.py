@@ -71,6 +71,49 @@ def test_heads_split_off_by_transposes_are_read_where_they_are():
     assert (call.op.name, call.attrs.layout, call.args) == ("nn.attention", "BSHD", (q, k, v))
 
 
+@pytest.mark.parametrize("layout", ["BHSD", "BSHD"])
+def test_caches_whose_positions_are_outermost_are_read_where_they_are(layout):
+    k, v = (heads(name, (5, 2, 3, 8)) for name in "kv")
+    q = Q if layout == "BHSD" else heads("q", (2, 5, 3, 8))
+    keys, values = (nn.transpose(x, (1, 2, 0, 3)) for x in (k, v))
+    body = nn.matmul(nn.softmax(nn.matmul(q if layout == "BHSD" else swapped(q), turned(keys)), -1), values)
+    _, calls = fused(body if layout == "BHSD" else swapped(body), q, k, v)
+    (call,) = calls
+    assert (call.attrs.layout, call.attrs.key_layout, call.args) == (layout, "SBHD", (q, k, v))
+
+
+def repeated(x, count=3):
+    """[batch, groups, positions, size] with each head as often as ``count``, as exporters write it."""
+    batch, groups, positions, size = x.type.static_shape
+    wide = nn.broadcast_to(nn.expand_dims(x, (2,)), (batch, groups, count, positions, size))
+    return nn.reshape(wide, (batch, groups * count, positions, size))
+
+
+def attended(q, k, v):
+    return nn.matmul(nn.softmax(nn.matmul(q, turned(k)), -1), v)
+
+
+def test_repeated_heads_are_shared():
+    q, (k, v) = heads("q", (2, 6, 5, 8)), (heads(name, (2, 2, 7, 8)) for name in "kv")
+    _, (call,) = fused(attended(q, repeated(k), repeated(v)), q, k, v)
+    assert (call.op.name, call.args) == ("nn.attention", (q, k, v))
+    cached = [heads(name, (7, 2, 2, 8)) for name in "kv"]
+    plain = [nn.transpose(x, (1, 2, 0, 3)) for x in cached]
+    _, (call,) = fused(attended(q, *map(repeated, plain)), q, *cached)
+    assert (call.attrs.key_layout, call.args) == ("SBHD", (q, *cached))
+
+
+def test_heads_that_are_repeated_in_another_order_stay():
+    """Heads one after the other, as often as there are: those of queries share others."""
+    q, (k, v) = heads("q", (2, 6, 5, 8)), (heads(name, (2, 2, 7, 8)) for name in "kv")
+    tiled = [nn.concatenate([x, x, x], 1) for x in (k, v)]
+    _, calls = fused(attended(q, *tiled), q, k, v)
+    assert calls[-1].args[1:] == tuple(tiled)
+    other = [nn.reshape(nn.broadcast_to(nn.expand_dims(x, (1,)), (2, 3, 2, 7, 8)), (2, 6, 7, 8)) for x in (k, v)]
+    _, calls = fused(attended(q, *other), q, k, v)
+    assert calls[-1].args[1:] == tuple(other)
+
+
 def test_keys_that_are_not_transposed_are():
     k = heads("k", (2, 3, 8, 5))
     _, calls = fused(nn.matmul(nn.softmax(nn.matmul(Q, k), -1), V), Q, k, V)

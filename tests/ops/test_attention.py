@@ -30,12 +30,15 @@ def bools(*shape):
     return rng.random(shape) < 0.6
 
 
-def oracle(query, key, value, mask=None, scale=None, causal=False, layout="BHSD"):
+def oracle(query, key, value, mask=None, scale=None, causal=False, layout="BHSD", key_layout=""):
     """The definition in float64, but that scores under a mask are rounded as its type rounds them."""
     kind = query.dtype
     query, key, value = (x.astype(np.float64) for x in (query, key, value))
     if layout == "BSHD":
-        query, key, value = (x.swapaxes(1, 2) for x in (query, key, value))
+        query = query.swapaxes(1, 2)
+        key, value = (x if key_layout else x.swapaxes(1, 2) for x in (key, value))
+    if key_layout == "SBHD":
+        key, value = (x.transpose(1, 2, 0, 3) for x in (key, value))
     group = query.shape[1] // key.shape[1]
     key, value = (np.repeat(x, group, axis=1) for x in (key, value))
     scores = query @ key.swapaxes(-1, -2) * (query.shape[-1] ** -0.5 if scale is None else scale)
@@ -62,7 +65,7 @@ def run(query, key, value, mask=None, *, shapes=None, target="native", precision
 
 
 def check(query, key, value, mask=None, tolerance=2e-6, **options):
-    attrs = {name: options[name] for name in ("scale", "causal", "layout") if name in options}
+    attrs = {name: options[name] for name in ("scale", "causal", "layout", "key_layout") if name in options}
     wanted = oracle(query, key, value, mask, **attrs)
     found = run(query, key, value, mask, **options)
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance * max(1, np.abs(value).max()))
@@ -74,6 +77,14 @@ CASES = {
     "fewer heads of keys": ((1, 6, 20, 16), (1, 2, 33, 16), 16, None, {"scale": 0.5}),
     "a mask for all queries": ((2, 2, 19, 16), (2, 2, 40, 16), 16, floats(2, 1, 1, 40), {}),
     "a mask for each query": ((1, 2, 19, 16), (1, 2, 40, 16), 16, floats(19, 40), {"causal": True}),
+    "a cache": ((2, 3, 30, 16), (45, 2, 3, 16), 24, None, {"key_layout": "SBHD"}),
+    "a cache, and heads beside their size": (
+        (2, 30, 6, 16),
+        (45, 2, 3, 16),
+        24,
+        None,
+        {"layout": "BSHD", "key_layout": "SBHD"},
+    ),
     "heads beside their size": ((2, 30, 3, 16), (2, 45, 3, 16), 24, None, {"layout": "BSHD"}),
 }  # fmt: skip
 

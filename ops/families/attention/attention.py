@@ -43,22 +43,21 @@ def _relation(types: Sequence[Type], attrs: AttentionAttrs) -> Type:
         raise TypeInferenceError(f"query, key and value must be of {', '.join(FLOAT_KINDS)}, found {query.dtype}")
     for kind, name in zip(given, names, strict=True):
         if kind.ndim != 4:
-            raise TypeInferenceError(f"{name} must have 4 axes, {attrs.layout}, found {kind}")
-    head, sequence = attrs.layout.index("H"), attrs.layout.index("S")
-    _agree("batches", query, key, 0, "query", "key")
-    _agree("batches", key, value, 0, "key", "value")
-    _agree("sizes of head", query, key, 3, "query", "key")
-    _agree("heads", key, value, head, "key", "value")
-    _agree("positions", key, value, sequence, "key", "value")
-    _check_groups(query.shape[head], key.shape[head])
+            layout = attrs.layout if name == "query" else attrs.layout_of_keys
+            raise TypeInferenceError(f"{name} must have 4 axes, {layout}, found {kind}")
+    own, others = attrs.layout.index, attrs.layout_of_keys.index
+    _agree("batches", query.shape[0], key.shape[others("B")], "query", "key")
+    _agree("sizes of head", query.shape[3], key.shape[3], "query", "key")
+    for what, axis in (("batches", "B"), ("heads", "H"), ("positions", "S")):
+        _agree(what, key.shape[others(axis)], value.shape[others(axis)], "key", "value")
+    _check_groups(query.shape[own("H")], key.shape[others("H")])
     if len(types) == 4:
         _check_mask(tensor_argument(types[3], "mask"), extents(attrs, query, key, value), query.dtype)
     return TensorType((*query.shape[:3], value.shape[3]), query.dtype)
 
 
-def _agree(what: str, a: TensorType, b: TensorType, axis: int, left: str, right: str) -> None:
+def _agree(what: str, m: Expr, n: Expr, left: str, right: str) -> None:
     """Extents must agree as far as both are known."""
-    m, n = a.shape[axis], b.shape[axis]
     same_extent(m, n, f"{left} has {m} {what}, but {right} has {n}")
 
 
@@ -115,7 +114,7 @@ def _compute(attrs: AttentionAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     d = te.reduce_axis((0, shape.size), name="d")
 
     def product(b: Axis, h: Axis, s: Axis, t: Axis) -> Expr:
-        left, right = query[attrs.place(b, h, s, d)], key[attrs.place(b, h // shape.group, t, d)]
+        left, right = query[attrs.place(b, h, s, d)], key[attrs.place_key(b, h // shape.group, t, d)]
         return te.sum(widened(left) * widened(right), axis=d)
 
     products = te.compute((*rows, shape.keys), product, name="attention.products")
@@ -132,7 +131,7 @@ def _compute(attrs: AttentionAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     total = te.compute(rows, lambda *i: te.sum(weights[(*i, t)], axis=t), name="attention.total")
 
     def mixed(b: Axis, h: Axis, s: Axis, j: Axis) -> Expr:
-        return te.sum(weights[b, h, s, t] * widened(value[attrs.place(b, h // shape.group, t, j)]), axis=t)
+        return te.sum(weights[b, h, s, t] * widened(value[attrs.place_key(b, h // shape.group, t, j)]), axis=t)
 
     sums = te.compute((*rows, shape.value_size), mixed, name="attention.mixed")
 
@@ -167,19 +166,21 @@ def attention(
     scale: float | None = None,
     causal: bool = False,
     layout: str = "BHSD",
+    key_layout: str = "",
 ) -> Call:
     """softmax(scale · query · keyᵀ + mask) · value, for each batch and head; ``scale`` is by default 1 / √size of head.
 
     ``mask`` broadcasts to [batch, heads, queries, keys]: numbers, -inf for what is hidden, or bools, False for it.
     ``causal`` hides the keys after a query's own position. With the layout ``"BSHD"``, heads stand beside their size,
-    as a projection to [batch, sequence, heads · size] gives them: a reshape, no transpose.
+    as a projection to [batch, sequence, heads · size] gives them: a reshape, no transpose. ``key_layout`` is that of
+    keys and values, if it is another one: ``"SBHD"``, as caches of them lie in memory.
     """
     kind = tensor_of(query)
     size = const_int(kind.shape[-1]) if kind.ndim else None
     if scale is None and not size:
         raise TypeInferenceError(f"nn.attention: the size of heads is not known, so give scale; query is {kind}")
     attrs = AttentionAttrs(
-        1 / math.sqrt(size or 1) if scale is None else real(scale, "scale"), flag(causal, "causal"), layout
+        1 / math.sqrt(size or 1) if scale is None else real(scale, "scale"), flag(causal, "causal"), layout, key_layout
     )
     return (
         ATTENTION(query, key, value, attrs=attrs)

@@ -27,10 +27,29 @@ class AttentionAttrs(Attrs):
         default="BHSD",
         check=one_of("BHSD", "BSHD"),
     )
+    key_layout: str = attr(
+        "that of keys and values, if it is another one: a cache has the sequence outermost, along which it grows",
+        default="",
+        check=one_of("", "SBHD"),
+    )
+
+    @property
+    def layout_of_keys(self) -> str:
+        """The order of the axes of keys and values."""
+        return self.key_layout or self.layout
 
     def place(self, batch: Operand, head: Operand, position: Operand, d: Operand) -> tuple[Operand, ...]:
-        """The index of an element of a query, key, value or result."""
-        return (batch, head, position, d) if self.layout == "BHSD" else (batch, position, head, d)
+        """The index of an element of a query or result."""
+        return _placed(self.layout, batch, head, position, d)
+
+    def place_key(self, batch: Operand, head: Operand, position: Operand, d: Operand) -> tuple[Operand, ...]:
+        """The index of an element of a key or value."""
+        return _placed(self.layout_of_keys, batch, head, position, d)
+
+
+def _placed(layout: str, batch: Operand, head: Operand, position: Operand, d: Operand) -> tuple[Operand, ...]:
+    named = {"B": batch, "H": head, "S": position, "D": d}
+    return tuple(named[axis] for axis in layout)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,10 +71,10 @@ Shaped: TypeAlias = te.Tensor | TensorType
 
 def extents(attrs: AttentionAttrs, query: Shaped, key: Shaped, value: Shaped) -> Extents:
     """The extents of a call whose types have been checked."""
-    head, sequence = attrs.layout.index("H"), attrs.layout.index("S")
-    heads, shared = query.shape[head], key.shape[head]
+    own, others = attrs.layout, attrs.layout_of_keys
+    heads, shared = query.shape[own.index("H")], key.shape[others.index("H")]
     group = 1 if heads is shared else (const_int(heads) or 1) // (const_int(shared) or 1)
-    positions = query.shape[sequence], key.shape[sequence]
+    positions = query.shape[own.index("S")], key.shape[others.index("S")]
     return Extents(query.shape[0], heads, *positions, query.shape[3], value.shape[3], group)
 
 

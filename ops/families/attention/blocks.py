@@ -86,7 +86,7 @@ class Blocks:
         last, one, value = shape.value_size, te.const(1, weights.dtype), _in_accumulator(inputs[2], "value")
 
         def mixed(b: Axis, h: Axis, n: Axis, j: Axis, q: Axis) -> Expr:
-            factor = te.if_then_else(j < last, value[attrs.place(b, h // shape.group, t, j)], one)
+            factor = te.if_then_else(j < last, value[attrs.place_key(b, h // shape.group, t, j)], one)
             return te.sum(factor * weights[b, h, n, t, q], axis=t)
 
         sums = te.compute((*tile, simplify(last + 1), width), mixed, name="attention.mixed")
@@ -135,7 +135,7 @@ class Blocks:
         d = te.reduce_axis((0, shape.size), name="d")
 
         def product(b: Axis, h: Axis, n: Axis, t: Axis, q: Axis) -> Expr:
-            return te.sum(key[attrs.place(b, h // shape.group, t, d)] * panel[b, h, n, d, q], axis=d)
+            return te.sum(key[attrs.place_key(b, h // shape.group, t, d)] * panel[b, h, n, d, q], axis=d)
 
         products = te.compute((*tile, shape.keys, width), product, name="attention.products")
 
