@@ -109,11 +109,14 @@ class _Finder:
 
 def _view_of(unit: Unit) -> MemoryView | None:
     """Where the results of a unit lie, if it is one call of all that it is given."""
-    call = unit.function.body
-    if not isinstance(call, Call) or len(call.args) != len(unit.inputs):
+    call, params = unit.function.body, unit.function.params
+    if not isinstance(call, Call) or not call.args or call.args[0] is not params[0]:
         return None
-    given = all(a is p for a, p in zip(call.args, unit.function.params, strict=True))
-    return op_of(call).memory_view(call) if given else None
+    if any(all(argument is not param for param in params) for argument in call.args):
+        return None
+    view = op_of(call).memory_view(call)
+    each_once = len(call.args) == len(params) and all(a is p for a, p in zip(call.args, params, strict=True))
+    return view if each_once or isinstance(view, RunOfArgument) else None
 
 
 def _bytes(elements: Expr, unit: Unit) -> Expr:
