@@ -22,6 +22,7 @@ from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Function
 from ..graph.types import GivenShapes
 from ..runtime.library import Library
+from .given_states import GivenStates, check_given, with_states
 from .model_cache import model_entry
 from .model_graph import evaluate_constants, graph_of
 
@@ -43,6 +44,7 @@ def compile(
     unfused: Collection[str] = (),
     arithmetic: Arithmetic | None = None,
     batch_invariant: bool = False,
+    state: GivenStates = None,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -62,19 +64,23 @@ def compile(
     in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
     operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
     functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics of Python can
-    serve. ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps it.
+    serve. ``state`` are the outputs that are inputs of the next run, as ``{"present.0": "past.0"}``, or ``"auto"`` for
+    those whose names say so: ``lw.Engine(library).session()`` keeps them in memory, and writes what is new in place
+    (docs/runtime.md). ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps
+    it.
     Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, and, if it is to
     be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown target, precision or
     arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with BLAS;
     ``RecordError`` for records that cannot be read; ``OutOfMemoryError`` where there is not enough memory.
     """
+    check_given(state)
     options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
     evaluate = partial(evaluate_constants, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with memory_errors("compiling a model"), rare_collections(), TimedStage("compile") as stage:
         settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused)
-        entry = None if source is None else timed(model_entry, source, shapes, settings, batch_invariant)
+        entry = None if source is None else timed(model_entry, source, shapes, settings, batch_invariant, state)
         compiled = None if entry is None else timed(entry.find_model)
         if compiled is not None:
             tell_of(compiled, jobs, progress)
@@ -83,7 +89,11 @@ def compile(
                 timed(entry.note_files)
             # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
             compiled = compile_model(
-                timed(graph_of, model, shapes, settings.target, batch_invariant), settings, jobs, progress, evaluate
+                with_states(timed(graph_of, model, shapes, settings.target, batch_invariant), state),
+                settings,
+                jobs,
+                progress,
+                evaluate,
             )
             if entry is not None:
                 timed(entry.keep_model, compiled)

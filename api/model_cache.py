@@ -29,6 +29,7 @@ from ..compiler.settings import CompileSettings
 from ..graph.types import GivenShapes
 from ..ops.definition.foreign_code import is_any_foreign
 from ..runtime.library import check_code, model_content, model_of
+from .given_states import GivenStates
 
 VARIABLE = "LOOPWRIGHT_CACHE_MODELS"
 _SOURCES = (*SOURCES, "frontend", "runtime", "api")
@@ -66,7 +67,11 @@ def _identity(status: os.stat_result) -> tuple[int, ...]:
 
 
 def model_entry(
-    path: Path, shapes: GivenShapes | None, settings: CompileSettings, batch_invariant: bool
+    path: Path,
+    shapes: GivenShapes | None,
+    settings: CompileSettings,
+    batch_invariant: bool,
+    state: GivenStates = None,
 ) -> ModelEntry | None:
     """The entry of a file compiled by these settings; None where whole models are not kept."""
     if os.environ.get(VARIABLE) == "0" or is_any_foreign() or (file := _File.of(path)) is None:
@@ -75,6 +80,7 @@ def model_entry(
         "name": path.name,  # which a model may be called after
         "shapes": _plain(shapes or {}),
         "batch_invariant": batch_invariant,
+        "state": sorted(state.items()) if isinstance(state, Mapping) else state,
         "layouts": settings.layouts,
         "alternatives": settings.alternatives,
         "unfused": sorted(settings.unfused),

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from ..base.brief import BriefRepr
 from ..base.dtype import STRING
 from ..base.output_form import OutputForm
+from ..base.state import State
 from ..base.target import Target
 from ..base.value_form import ValueForm
 from .block import FrameLayout, ModelStep, RunBlock, RunStage
@@ -31,8 +32,9 @@ class CompiledModel(BriefRepr):
     the outputs, empty if all are the arrays. ``grouped_inputs`` and ``grouped_outputs`` say of which ``inputs`` and
     ``outputs`` the values are made that callers see, empty if each is one array. ``string_inputs`` are the positions of
     the inputs that are strings: native code has their spans there (``base/spans.py``), and the bytes of all in the last
-    input. ``bounds`` are those of dimensions that have any. ``numbers`` are the extents that a run has in its frame, by
-    slot: its dimensions by name, and what is derived from them.
+    input. ``states`` are the outputs that are inputs of the next run, which callers neither give nor get. ``bounds``
+    are those of dimensions that have any. ``numbers`` are the extents that a run has in its frame, by slot: its
+    dimensions by name, and what is derived from them.
     """
 
     name: str
@@ -54,6 +56,7 @@ class CompiledModel(BriefRepr):
     grouped_outputs: tuple[ValueForm, ...] = ()
     string_inputs: tuple[int, ...] = ()
     bounds: tuple[DimensionBounds, ...] = ()
+    states: tuple[State, ...] = ()
     by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 
@@ -66,8 +69,11 @@ class CompiledModel(BriefRepr):
 
     @property
     def shown_inputs(self) -> tuple[TensorSpec, ...]:
-        """The inputs as Python gives them: of strings by themselves, without the bytes."""
+        """The inputs as Python gives them: of strings by themselves, without the bytes; states are none of them."""
         shown = tuple(map(self._with_bounds, self.inputs))
+        if self.states:
+            kept = {state.input for state in self.states}
+            return tuple(spec for number, spec in enumerate(shown) if number not in kept)
         if not self.string_inputs:
             return shown
         strings = frozenset(self.string_inputs)
@@ -89,12 +95,25 @@ class CompiledModel(BriefRepr):
     @property
     def shown_outputs(self) -> tuple[TensorSpec, ...]:
         """The outputs as Python is shown them, unless it gives buffers: of strings by themselves, without the
-        bytes."""
+        bytes; without states."""
+        if self.states:
+            kept = {state.output for state in self.states}
+            return tuple(spec for number, spec in enumerate(self.outputs) if number not in kept)
         shown = zip(self.outputs, self.forms or (None,) * len(self.outputs), strict=True)
         return tuple(
             replace(spec, dtype=STRING) if form is not None and form.kind == "strings" else spec
             for spec, form in shown
             if form is None or form.kind != "bytes"
+        )
+
+    @property
+    def shown_states(self) -> tuple[TensorSpec, ...]:
+        """The states as the model has them, by the names of their inputs."""
+        specs = (self.inputs[state.input] for state in self.states)
+        pairs = ((state, spec) for state, spec in zip(self.states, specs, strict=True))
+        return tuple(
+            replace(spec, shape=tuple(spec.shape[axis] for axis in state.from_native(len(spec.shape))))
+            for state, spec in pairs
         )
 
     @property

@@ -24,6 +24,7 @@ from ..base.brief import one_line
 from ..base.dtype import dtype
 from ..base.errors import TypeInferenceError
 from ..base.output_form import OutputForm
+from ..base.state import State
 from ..base.value_form import ValueForm
 from ..ir import expr
 from ..ir.expr import Expr
@@ -169,7 +170,7 @@ class Function(NodeBase):
     where these are not the tensors themselves; None for results that are. ``grouped_inputs`` and ``grouped_outputs``
     say of which parameters and results the values are made that callers see, where some are lists or may be absent.
     ``string_inputs`` are the positions of the parameters that are spans of strings (``base/spans.py``), whose bytes are
-    the last parameter.
+    the last parameter. ``states`` are the pairs of a parameter and a result that stay in memory from run to run.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
     a name of two outputs, for a ``batch`` that is no tuple of dimensions, and for a negative size of it.
@@ -185,6 +186,7 @@ class Function(NodeBase):
     grouped_inputs: tuple[ValueForm, ...] = ()
     grouped_outputs: tuple[ValueForm, ...] = ()
     string_inputs: tuple[int, ...] = ()
+    states: tuple[State, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

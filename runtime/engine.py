@@ -22,7 +22,7 @@ from ..base.quantities import count_text
 from .arrays import Array
 from .bound_engine import BoundEngine
 from .engine_html import engine_html
-from .executor import Executor, context_of
+from .executor import Executor, Place, context_of
 from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
 from .foreign import why_not_here
@@ -38,6 +38,7 @@ from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
 from .outputs import RunOutputs
 from .request import Request
+from .session import Session
 from .signature import Signature, Values
 from .tactics.choice import Select, TacticChoice
 from .tactics.records import TacticRecords
@@ -98,6 +99,8 @@ class Engine:
         self._budget = MemoryBudget(library.model.name, memory_limit(memory), weights)
         self._signature = Signature(library.model)
         self._registry = tactics
+        self._keeps_state = bool(library.model.states)
+        self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._lock = ForkLock()
         self._executors: ExecutorSet | None = None
         self._chosen: list[Mapping[str, str]] = []
@@ -163,8 +166,26 @@ class Engine:
         return dict(self._chosen[0]) if self._chosen else {}
 
     def request(self) -> Request:
-        """Inputs and outputs for one thread, with the phases ``set_input``, ``run`` and ``get_output``."""
-        return Request(self._signature, self._run_phase)
+        """Inputs and outputs for one thread, with the phases ``set_input``, ``run`` and ``get_output``; of a model that
+        keeps states, with states of its own."""
+        return Request(self._signature, self.session().run_arrays if self._keeps_state else self._run_phase)
+
+    def session(self) -> Session:
+        """Runs one after the other of a model that was compiled with ``state=``, which keep its states in memory."""
+        model = self.library.model
+        if not self._keeps_state:
+            raise RuntimeArgumentError(
+                f"{model.name} keeps no state: compile it with state=, as in lw.compile(…, state={{'present': 'past'}})"
+            )
+        self._ready()
+        session = Session(model, self._signature, self._run_placed, self._budget)
+        self._sessions.add(session)
+        return session
+
+    @property
+    def states(self) -> TensorSpecs:
+        """Name, dtype and shape of each state that sessions keep, by the names of the inputs; none of most models."""
+        return self.library.states
 
     def set_input(self, key: str | int, value: object) -> None:
         """Give an input. The array is read when the engine runs, not copied here; it must be contiguous."""
@@ -182,13 +203,15 @@ class Engine:
     def __call__(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> RunOutputs:
         """The outputs for inputs given by name, in order, or, of a model that has one, by itself. What ``set_input``
         and ``run`` did stays."""
+        if self._keeps_state:
+            raise self._needs_session()
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return (self._executors or self._ready()).run(arrays, out, context)
 
     def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[RunOutputs]:
         """Run it on a thread of the engine's, as soon as an executor is free. Inputs that do not fit raise here."""
-        arrays = self._signature.input_arrays(inputs)
+        arrays = self._input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
         return self._ready().submit(arrays, out, context)
 
@@ -199,7 +222,7 @@ class Engine:
     def bind(self, inputs: Values) -> BoundEngine:
         """The engine with its inputs checked once, and kept: calling the result runs it on them again and again, and
         gives the same output arrays, written anew. The inputs must not be resized in place."""
-        arrays = self._signature.input_arrays(inputs)
+        arrays = self._input_arrays(inputs)
         executors = self._ready()
         strings = self._signature.gives_strings
         outputs = None if strings else executors.use(lambda executor: executor.new_outputs(arrays))
@@ -210,13 +233,14 @@ class Engine:
         """The bytes that the engine holds now, what of that is used, and the most that it claimed at once."""
         executors = () if self._executors is None else self._executors.executors
         weights = self._budget.weights if executors else 0
-        held = weights + sum(executor.arena_bytes for executor in executors)
-        used = weights + sum(executor.used_bytes for executor in executors)
+        sessions = list(self._sessions)
+        held = weights + sum(each.arena_bytes for each in executors) + sum(each.nbytes for each in sessions)
+        used = weights + sum(each.used_bytes for each in executors) + sum(each.used_bytes for each in sessions)
         return HeldMemory(held, used, self._budget.largest if executors else 0, self._budget.limit)
 
     def trim(self) -> None:
-        """Give back the memory for intermediates of all executors that are free; weights stay, and so do outputs. The
-        next call has it anew."""
+        """Give back the memory for intermediates of all executors that are free; weights stay, and so do outputs and
+        the states of sessions. The next call has it anew."""
         if self._executors is not None:
             self._executors.trim()
 
@@ -233,14 +257,14 @@ class Engine:
 
     def time_steps(self, inputs: Values) -> tuple[float, ...]:
         """Seconds that each of ``library.model.steps`` takes, its kernel called by itself: the least of some runs."""
-        arrays = self._signature.input_arrays(inputs)
+        arrays = self._input_arrays(inputs)
         return self._ready().use(lambda executor: executor.time_steps(arrays))
 
     def profile(self, inputs: Values) -> Profile:
         """Where the time of a call goes: each fused function beside the machine's peak and bandwidth of these seconds,
         and what the call takes around them. Takes about a second, and some hundred calls of the model, all on the first
         executor."""
-        arrays = self._signature.input_arrays(inputs)
+        arrays = self._input_arrays(inputs)
         model = self.library.model
 
         def measure(executor: Executor) -> Profile:
@@ -270,7 +294,7 @@ class Engine:
         same model, or a function from inputs by name to values by name.
         Raises ``ModelError`` where it cannot be evaluated, or has no value in common with the model.
         """
-        arrays = self._signature.input_arrays(inputs)
+        arrays = self._input_arrays(inputs)
         named = self._signature.named(arrays)
         if isinstance(reference, Library):
             known: Mapping[str, Array] = Engine(reference).values(named)
@@ -282,7 +306,23 @@ class Engine:
 
     def values(self, inputs: Values) -> dict[str, Array]:
         """Copies of the values of the imported model, by name, that fused functions leave in memory."""
-        return self._look(self._signature.input_arrays(inputs), collect_steps)
+        return self._look(self._input_arrays(inputs), collect_steps)
+
+    def _input_arrays(self, inputs: Values) -> list[Array]:
+        if self._keeps_state:
+            raise self._needs_session()
+        return self._signature.input_arrays(inputs)
+
+    def _needs_session(self) -> RuntimeArgumentError:
+        names = ", ".join(self.states.names)
+        return RuntimeArgumentError(
+            f"{self.library.model.name} keeps the state {names} from run to run, so runs belong to a session: "
+            "session = engine.session(), then session(inputs) as often as you like"
+        )
+
+    def _run_placed(self, inputs: Sequence[Array], place: Place, threads: int | None) -> list[Array]:
+        context = None if threads is None else context_of(check_threads(threads))
+        return self._ready().use(lambda executor: executor.run_placed(inputs, place, context))
 
     def _look(self, arrays: Sequence[Array], look: Callable[[SteppedRun], Result]) -> Result:
         """What ``look`` gives for the steps of a run on these inputs."""
@@ -293,6 +333,8 @@ class Engine:
         return self._ready().use(run)
 
     def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> RunOutputs:
+        if self._keeps_state:
+            raise self._needs_session()
         if self._executors is None:
             raise RuntimeArgumentError(
                 f"{self.library.model.name} is not initialised: call engine.init() before run, which loads the code "

@@ -38,6 +38,9 @@ _LARGE = 4 * PAGE_BYTES
 Claim: TypeAlias = Callable[[int, str], None]
 """Asks for so many bytes of what the model may take, in the place of those it had; the text says for what dimensions.
 Raises ``OutOfMemoryError``."""
+Place: TypeAlias = Callable[[Sequence[Shape | None]], Sequence[Array | None]]
+"""Gives buffers for outputs of these shapes, None for those that the run is to allocate. A shape is None where only the
+run knows it."""
 Result = TypeVar("Result")
 
 
@@ -110,18 +113,36 @@ class Executor:
             return outputs
         return self._presented(outputs)
 
+    def run_placed(self, inputs: Sequence[Array], place: Place, context: bytes | None = None) -> list[Array]:
+        """All outputs, with those where ``place`` says; they may share memory with inputs."""
+        if self._shapes is None or (self._symbolic and [array.shape for array in inputs] != self._shapes):
+            self._lay_out([array.shape for array in inputs])
+        buffers = list(place([None if each is None else each.shape for each in self._outputs]))
+        for number, each in enumerate(self._outputs):
+            if buffers[number] is None and each is not None:
+                (buffers[number],) = self._made([each])
+        if self._staged is not None:
+            return self._staged.run(self._entry, context or self._context, inputs, buffers)
+        outputs = [buffer for buffer in buffers if buffer is not None]
+        self._call(inputs, outputs, context or self._context)
+        return outputs
+
     def _run(self, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
         if self._shapes is None or (self._symbolic and [array.shape for array in inputs] != self._shapes):
             self._lay_out([array.shape for array in inputs])
         if self._staged is not None:
             return self._run_stages(self._staged, inputs, out, context)
+        outputs = self._fresh() if out is None else self._given(out, inputs)
+        self._call(inputs, outputs, context)
+        return outputs
+
+    def _call(self, inputs: Sequence[Array], outputs: Sequence[Array], context: bytes) -> None:
+        """Run the entry of a model of one stage."""
         if self._arena.is_ample and self._arena.count_run():
             self._renew_arena([array.shape for array in inputs])
-        outputs = self._fresh() if out is None else self._given(out, inputs)
         slots = self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
         if code := self._entry(context, slots):
             self._loaded.fail(code, numbers_of(slots))
-        return outputs
 
     def _presented(self, outputs: RunOutputs) -> RunOutputs:
         shown = presented(outputs, self._forms) if self._forms else outputs
@@ -221,12 +242,13 @@ class Executor:
 
     def _fresh(self) -> RunOutputs:
         """New arrays for all outputs whose size is known."""
+        return RunOutputs(self._made(self._known), self._signature.output_positions)
+
+    def _made(self, outputs: Sequence[_Output]) -> list[Array]:
         try:
-            return RunOutputs(
-                [each.make(each.shape, each.kind) for each in self._known], self._signature.output_positions
-            )
+            return [each.make(each.shape, each.kind) for each in outputs]
         except (MemoryError, ValueError):
-            shown = ", ".join(str(each.shape) for each in self._known)
+            shown = ", ".join(str(each.shape) for each in outputs)
             raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
 
     def _known_outputs(self) -> list[Array | None]:
@@ -241,8 +263,9 @@ class Executor:
 
     def _needed(self, plan: Plan) -> int:
         """The bytes that runs by this plan take beside the weights, and what stages ask for."""
-        shapes = zip(plan.outputs, self._kinds, strict=True)
-        outputs = sum(math.prod(shape) * kind.itemsize for shape, kind in shapes if shape is not None)
+        states = {state.output for state in self._loaded.model.states}  # sessions claim these
+        shapes = enumerate(zip(plan.outputs, self._kinds, strict=True))
+        outputs = sum(math.prod(s) * kind.itemsize for n, (s, kind) in shapes if s is not None and n not in states)
         arena = 0 if self._staged is not None else max(self._arena.nbytes, self._arena_size(plan) + ARENA_ALIGNMENT)
         return arena + outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
 

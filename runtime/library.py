@@ -25,6 +25,8 @@ from ..base.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetE
 from ..base.memory import memory_errors
 from ..base.output_form import OutputForm
 from ..base.paths import as_path
+from ..base.quantities import count_text
+from ..base.state import State
 from ..base.target import Target
 from ..base.timing import CompileTiming
 from ..base.value_form import ValueForm
@@ -61,6 +63,11 @@ class Library:
         return TensorSpecs(self.model.shown_outputs)
 
     @property
+    def states(self) -> TensorSpecs:
+        """Name, dtype and shape of each state that sessions of an engine keep, by the names of the inputs."""
+        return TensorSpecs(self.model.shown_states)
+
+    @property
     def functions(self) -> tuple[CompiledFunction, ...]:
         """The different fused functions, each with its choices, loop nest and LLVM IR."""
         return self.model.functions
@@ -73,6 +80,8 @@ class Library:
             how.append(f"{self.model.arithmetic} arithmetic")
         if any(least.exactly for least in self.model.first_stage.least):
             how.append("batch-invariant")
+        if self.model.states:
+            how.append(count_text(len(self.model.states), "state"))
         name = one_line(self.model.name, 40)
         return f"<Library {name}({listed(self.inputs, 40)}) -> ({listed(self.outputs, 40)}), {', '.join(how)}>"
 
@@ -205,6 +214,7 @@ def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, An
         "grouped_outputs": [asdict(form) for form in model.grouped_outputs],
         "string_inputs": model.string_inputs,
         "bounds": [asdict(bounds) for bounds in model.bounds],
+        "states": [asdict(state) for state in model.states],
     }
 
 
@@ -244,6 +254,7 @@ class _Content:
     grouped_outputs: tuple[ValueForm, ...]
     string_inputs: tuple[int, ...]
     bounds: tuple[DimensionBounds, ...]
+    states: tuple[State, ...]
 
 
 def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
@@ -255,6 +266,7 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
     for forms, count in ((content.grouped_inputs, inputs), (content.grouped_outputs, outputs)):
         if forms and sum(form.arrays for form in forms) != count:
             raise ModelError("library: what callers see is made of another number of arrays")
+    _check_states(content)
     others: Mapping[str, Any] = fields["alternatives"]
     alternatives = {symbol: tuple(_function(f, file) for f in found) for symbol, found in others.items()}
     return CompiledModel(
@@ -277,7 +289,21 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
         content.grouped_outputs,
         content.string_inputs,
         content.bounds,
+        content.states,
     )
+
+
+def _check_states(content: _Content) -> None:
+    """Raise ``ModelError`` for states that are not in the model, or of which an axis is not."""
+    for state in content.states:
+        if not (0 <= state.input < len(content.inputs) and 0 <= state.output < len(content.outputs)):
+            raise ModelError("library: a state is an input or output that the model does not have")
+        rank = len(content.inputs[state.input].shape)
+        if len(content.outputs[state.output].shape) != rank or not 0 <= (state.axis or 0) < max(rank, 1):
+            raise ModelError("library: a state has an axis that its tensor does not have")
+    for numbers in ([s.input for s in content.states], [s.output for s in content.states]):
+        if len(set(numbers)) != len(numbers):
+            raise ModelError("library: two states are one tensor")
 
 
 def _function(fields: dict[str, Any], file: SectionFile) -> CompiledFunction:

@@ -31,6 +31,7 @@ def model_facts(model: CompiledModel) -> Markup:
         {
             "inputs": ", ".join(map(str, model.shown_inputs)),
             "outputs": ", ".join(map(str, model.shown_outputs)),
+            "states": ", ".join(map(str, model.shown_states)),
             "target": model.target.cpu,
             "compiled with": ", ".join(f"{value} {name}" for name, value in how.items()),
         }

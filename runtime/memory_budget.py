@@ -61,8 +61,9 @@ class MemoryBudget:
     def _refusal(self, size: int, others: int, shown: str) -> OutOfMemoryError:
         return OutOfMemoryError(
             f"{self._name}{shown} needs {self.weights + others + size} bytes of memory: {self.weights} for weights, "
-            f"{size} for intermediates, outputs and kernels of a run, {others} for those of other executors. The limit "
-            f"is {self.limit}: raise it by lw.Engine(…, memory=…) or the environment variable {VARIABLE}"
+            f"{size} for intermediates, outputs and kernels of a run, or for states, {others} for those of other "
+            f"executors and sessions. The limit is {self.limit}: raise it by lw.Engine(…, memory=…) or the environment "
+            f"variable {VARIABLE}"
         )
 
 

@@ -59,8 +59,8 @@ def memory_use(
     model: CompiledModel, loadings: Sequence[Loading], shapes: Mapping[str, Sequence[int]] | None
 ) -> MemoryUse:
     """The memory that an engine takes for inputs of these shapes, which a model without symbolic dimensions has no need
-    of, nor one whose dimensions all have largest values: then it is that for these. ``loadings`` are those of each
-    executor."""
+    of, nor one whose dimensions all have largest values: then it is that for these; states are inputs, too.
+    ``loadings`` are those of each executor."""
     executors = len(loadings)
     plan = make_plan(model, _input_shapes(model, {} if shapes is None else shapes))
     itemsizes = (spec.dtype.to_numpy().itemsize for spec in model.outputs)
@@ -99,7 +99,9 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
     if unknown := sorted(map(str, shapes.keys() - {spec.name for spec in model.inputs})):
         raise RuntimeArgumentError(f"{model.name} has no input {', '.join(unknown)}")
     found = []
-    for spec in model.inputs:
+    states = {state.input: (state, spec) for state, spec in zip(model.states, model.shown_states, strict=True)}
+    for number, native in enumerate(model.inputs):
+        state, spec = states.get(number, (None, native))
         if spec.name in shapes:
             shape = _shape(spec, shapes[spec.name])
             check_shape(spec, shape, f"{model.name}: input {spec.name}")
@@ -112,7 +114,7 @@ def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tu
                 f"the memory of {model.name} depends on the shape of input {spec}: "
                 f"give it, as in planned_memory({{{spec.name!r}: (…)}})"
             )
-        found.append(shape)
+        found.append(shape if state is None else tuple(shape[axis] for axis in state.to_native(len(shape))))
     return found
 
 

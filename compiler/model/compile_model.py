@@ -129,6 +129,7 @@ def _assemble(
         precision=options.precision,
         arithmetic=arithmetic_of(options.precision, options.arithmetic),
         bounds=bounds_of(names),
+        states=graph.states,
     )
 
 

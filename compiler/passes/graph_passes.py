@@ -19,6 +19,7 @@ from .frame_signals import frame_signals
 from .fuse_attention import fuse_attention
 from .hoist_invariants import hoist_invariants
 from .integer_products import integer_products
+from .keep_states import keep_states
 from .known_births import with_known_births
 from .lift_constants import lift_constants
 from .merge_scales import merge_scales
@@ -39,6 +40,8 @@ def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Ev
     function = timed(settle_dimensions, timed(flatten_tuples, function))
     if not function.batch and (batch := leading_dimensions(function.params)):
         function = replace(function, batch=batch)
+    if function.states:
+        function = timed(keep_states, function)
     function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate)
     function = timed(simplify_inference, function)
     function = timed(share_widened, timed(widen_halves, function, options.precision))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields, is_dataclass
 
 from ...base.errors import TypeInferenceError
 from ...graph.node import Node, tensor_of
@@ -56,6 +57,14 @@ def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) ->
     if extent is None:
         raise TypeInferenceError(f"{formula!r} is no formula for an extent")
     return extent
+
+
+def told_arguments(attrs: object) -> frozenset[int]:
+    """The numbers of the arguments that formulas among attributes are over. Those from 1 on are read for nothing
+    else."""
+    values = (getattr(attrs, field.name) for field in fields(attrs)) if is_dataclass(attrs) else ()
+    texts = (text for value in values for text in (value if isinstance(value, tuple) else (value,)))
+    return frozenset(int(n) for text in texts if isinstance(text, str) for n in re.findall(r"\bx(\d+)_\d+", text))
 
 
 def with_arguments(formula: str, place: Callable[[int], int]) -> str:

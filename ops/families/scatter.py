@@ -21,7 +21,6 @@ from ...ir.builder import BufferPtr, IRBuilder
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
-from ...ir.row_major import unravel_index
 from ...ir.stmt import Stmt
 from ...schedules.rows import extent_of
 from ...te.tensor import Tensors
@@ -32,12 +31,9 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, same_dtype, same_extent, tensor_argument
 from ..definition.strategy import register_compute
+from .element_copies import BLOCK, LANES, copy_elements, index_of
 
 GROUP = OpGroup.PARTS
-
-BLOCK = 1024
-"""Elements that a task copies, or columns that it updates."""
-LANES = 16
 
 REDUCTIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "none": lambda old, new: new,
@@ -53,6 +49,7 @@ _OF_BOOLS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "max": lambda old, new: old | new,
     "min": lambda old, new: old & new,
 }
+_IN_PLACE = "whether the memory of the result holds data already, as that of a model's state: only updates are written"
 _REDUCTION = "what becomes of an element and its update: none is the update, else their sum, product, maximum, minimum"
 
 
@@ -62,6 +59,7 @@ class ScatterElementsAttrs(Attrs):
 
     axis: int = attr("the axis that is indexed, 0 or more", 0)
     reduction: str = attr(_REDUCTION, "none", one_of(*REDUCTIONS))
+    in_place: bool = attr(_IN_PLACE, False)
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ class ScatterNdAttrs(Attrs):
     """The attributes of ``scatter_nd``."""
 
     reduction: str = attr(_REDUCTION, "none", one_of(*REDUCTIONS))
+    in_place: bool = attr(_IN_PLACE, False)
 
 
 @dataclass(frozen=True)
@@ -125,19 +124,6 @@ class _Update:
     target: BufferPtr
     reduction: str
 
-    def copy(self, source: BufferPtr) -> None:
-        """Write the elements of a tensor of the same shape first."""
-        ib, total = self.builder, extent_of(source.shape)
-        with ib.for_range(0, (total + (BLOCK - 1)) // BLOCK, name="block", kind="parallel") as block:
-            count = te.minimum(total - block * BLOCK, BLOCK)
-            with (
-                ib.for_range(0, (count + (LANES - 1)) // LANES, name="vector") as vector,
-                ib.for_range(0, LANES, name="lane", kind="vectorized") as lane,
-                ib.if_scope(vector * LANES + lane < count),
-            ):
-                position = _place(block * BLOCK + vector * LANES + lane, source.shape)
-                self.target[position] = source[position]
-
     def write(self, position: tuple[Expr, ...], value: Expr) -> None:
         """Update the element at a position that is in bounds."""
         old = self.target[position]
@@ -145,10 +131,6 @@ class _Update:
             self.target[position] = _OF_BOOLS[self.reduction](old, value)
         else:
             self.target[position] = te.cast(REDUCTIONS[self.reduction](widened(old), widened(value)), self.target.dtype)
-
-
-def _place(k: Expr, shape: Sequence[Expr]) -> tuple[Expr, ...]:
-    return unravel_index(k, shape) if shape else ()
 
 
 def _from_start(index: Expr, extent: Expr) -> Expr:
@@ -165,7 +147,8 @@ def _scatter_elements_compute(attrs: ScatterElementsAttrs, inputs: Tensors, resu
         ib = IRBuilder()
         source, positions, values = map(ib.buffer_ptr, ins)
         update = _Update(ib, ib.buffer_ptr(outs[0]), attrs.reduction)
-        update.copy(source)
+        if not attrs.in_place:
+            copy_elements(ib, update.target, source, lambda position: position)
         before, after = positions.shape[:axis], positions.shape[axis + 1 :]
         columns = extent_of(after)
         blocks = (columns + (BLOCK - 1)) // BLOCK
@@ -173,7 +156,7 @@ def _scatter_elements_compute(attrs: ScatterElementsAttrs, inputs: Tensors, resu
             first = block % blocks * BLOCK
             count = te.minimum(columns - first, BLOCK)
             with ib.for_range(0, positions.shape[axis], name="k") as k, ib.for_range(0, count, name="column") as column:
-                outer, inner = _place(block // blocks, before), _place(first + column, after)
+                outer, inner = index_of(block // blocks, before), index_of(first + column, after)
                 index = (*outer, k.as_expr(), *inner)
                 at = ib.let("at", _from_start(positions[index], source.shape[axis]))
                 with ib.if_scope((at >= 0) & (at < source.shape[axis])):
@@ -191,13 +174,14 @@ def _scatter_nd_compute(attrs: ScatterNdAttrs, inputs: Tensors, result: Type) ->
         ib = IRBuilder()
         source, positions, values = map(ib.buffer_ptr, ins)
         update = _Update(ib, ib.buffer_ptr(outs[0]), attrs.reduction)
-        update.copy(source)
+        if not attrs.in_place:
+            copy_elements(ib, update.target, source, lambda position: position)
         rest, outer = source.shape[depth:], positions.shape[:lookup]
         columns = extent_of(rest)
         with ib.for_range(0, (columns + (BLOCK - 1)) // BLOCK, name="block", kind="parallel") as block:
             count = te.minimum(columns - block * BLOCK, BLOCK)
             with ib.for_range(0, extent_of(outer), name="number") as number:
-                where = _place(number, outer)
+                where = index_of(number, outer)
                 at = [
                     ib.let(f"at{d}", _from_start(positions[(*where, as_index(d))], source.shape[d]))
                     for d in range(depth)
@@ -211,7 +195,7 @@ def _scatter_nd_compute(attrs: ScatterNdAttrs, inputs: Tensors, result: Type) ->
                     ib.for_range(0, LANES, name="lane", kind="vectorized") as lane,
                     ib.if_scope(vector * LANES + lane < count),
                 ):
-                    inner = _place(block * BLOCK + vector * LANES + lane, rest)
+                    inner = index_of(block * BLOCK + vector * LANES + lane, rest)
                     update.write((*at, *inner), values[(*where, *inner)])
         return ib.get()
 

@@ -77,6 +77,11 @@ def export_model(
             f"{model.name} computes extents while it runs, as {_late(model)}: exports are of models whose extents all "
             "follow from the shapes of the inputs"
         )
+    if model.states:
+        raise ModelError(
+            f"{model.name} keeps the state {', '.join(spec.name for spec in model.shown_states)} from run to run, "
+            "which exports cannot yet: compile the model without state= for one, whose callers hand the state on"
+        )
     interface = model_interface(model, name)
     target = model.target
     _check_target(target)

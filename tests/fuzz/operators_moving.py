@@ -185,6 +185,26 @@ def draw_tensor_scatter(d):
     )
 
 
+def draw_append_rows(d):
+    shape, kind = d.shape(1, 4), d.kind()
+    inputs = Input(shape, kind), Input((d.int(0, 5), *shape[1:]), kind)
+    op = get_op("append_rows")
+    return Case(lambda *x: op(*x, attrs=op.attrs()), lambda *x: np.concatenate(x), inputs)
+
+
+def draw_write_rows(d):
+    shape = d.shape(2, 4)
+    axis, circular = d.int(1, len(shape) - 1), d.chance()
+    count = d.int(1, shape[axis])
+    rows = (*shape[:axis], count, *shape[axis + 1 :])
+    kind, most = d.kind(), shape[axis] - (1 if circular else count)
+    inputs = Input(shape, kind), Input(rows, kind), Input((shape[0],), "int64", 0, most)
+    attrs = get_op("write_rows").attrs(axis, circular)
+    return Case(
+        lambda *x: get_op("write_rows")(*x, attrs=attrs), lambda *x: scattering.tensor(*x, axis, circular), inputs
+    )
+
+
 def draw_gather_nd(d):
     shape = d.shape(1, 3)
     depth = d.int(1, len(shape))
@@ -367,8 +387,10 @@ DRAWS = {
     "gather_nd": draw_gather_nd,
     "topk": draw_topk,
     "scatter_elements": draw_scatter_elements,
+    "append_rows": draw_append_rows,
     "scatter_nd": draw_scatter_nd,
     "tensor_scatter": draw_tensor_scatter,
+    "write_rows": draw_write_rows,
     "nn.resample": draw_resample,
     "one_hot": draw_one_hot,
     "full": draw_full,

@@ -301,6 +301,14 @@ def blocks_there_and_back(lanes):
     )
 
 
+def append_rows(x, rows):
+    return get_op("append_rows")(x, rows, attrs=get_op("append_rows").attrs())
+
+
+def write_rows(x, rows, starts, *attrs):
+    return get_op("write_rows")(x, rows, starts, attrs=get_op("write_rows").attrs(*attrs))
+
+
 def transposed_case(x, w, strides=(1, 1), padding=(0,) * 4, extra=(0, 0), groups=1):
     attrs = {"output_padding": extra, "groups": groups}
     ones = (1,) * len(strides)
@@ -516,6 +524,20 @@ CASES = {
             floats(4, 5),
         )
         for r in scattering.REDUCTIONS
+    ],
+    "append_rows": [
+        (append_rows, lambda x, u: np.concatenate([x, u]), floats(2, 3, 5), floats(4, 3, 5)),
+        (append_rows, lambda x, u: np.concatenate([x, u]), floats(0, 7), floats(1, 7)),
+    ],
+    "write_rows": [
+        (
+            lambda x, u, n, circular=circular: write_rows(x, u, n, 1, circular),
+            lambda x, u, n, circular=circular: scattering.tensor(x, u, n, 1, circular),
+            floats(2, 5, 3),
+            floats(2, 3, 3),
+            np.array([1, 4], "i8"),
+        )
+        for circular in (False, True)
     ],
     "tensor_scatter": [
         (
