@@ -115,34 +115,20 @@ class Executor:
 
     def run_placed(self, inputs: Sequence[Array], place: Place, context: bytes | None = None) -> list[Array]:
         """All outputs, with those where ``place`` says; they may share memory with inputs."""
-        if self._shapes is None or (self._symbolic and [array.shape for array in inputs] != self._shapes):
-            self._lay_out([array.shape for array in inputs])
-        buffers = list(place([None if each is None else each.shape for each in self._outputs]))
-        for number, each in enumerate(self._outputs):
-            if buffers[number] is None and each is not None:
-                (buffers[number],) = self._made([each])
-        if self._staged is not None:
-            return self._staged.run(self._entry, context or self._context, inputs, buffers)
-        outputs = [buffer for buffer in buffers if buffer is not None]
-        self._call(inputs, outputs, context or self._context)
-        return outputs
+        return self._run(inputs, _Placed(place), context or self._context)
 
-    def _run(self, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
+    def _run(self, inputs: Sequence[Array], out: Values | _Placed | None, context: bytes) -> RunOutputs:
         if self._shapes is None or (self._symbolic and [array.shape for array in inputs] != self._shapes):
             self._lay_out([array.shape for array in inputs])
         if self._staged is not None:
             return self._run_stages(self._staged, inputs, out, context)
-        outputs = self._fresh() if out is None else self._given(out, inputs)
-        self._call(inputs, outputs, context)
-        return outputs
-
-    def _call(self, inputs: Sequence[Array], outputs: Sequence[Array], context: bytes) -> None:
-        """Run the entry of a model of one stage."""
         if self._arena.is_ample and self._arena.count_run():
             self._renew_arena([array.shape for array in inputs])
+        outputs = self._fresh() if out is None else self._given(out, inputs)
         slots = self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
         if code := self._entry(context, slots):
             self._loaded.fail(code, numbers_of(slots))
+        return outputs
 
     def _presented(self, outputs: RunOutputs) -> RunOutputs:
         shown = presented(outputs, self._forms) if self._forms else outputs
@@ -235,31 +221,49 @@ class Executor:
         finally:
             os.sched_setaffinity(0, before)
 
-    def _run_stages(self, staged: StagedRun, inputs: Sequence[Array], out: Values | None, context: bytes) -> RunOutputs:
+    def _run_stages(
+        self, staged: StagedRun, inputs: Sequence[Array], out: Values | _Placed | None, context: bytes
+    ) -> RunOutputs:
         """A run that allocates what only it knows the size of."""
         buffers = self._known_outputs() if out is None else self._given(out, inputs)
         return RunOutputs(staged.run(self._entry, context, inputs, buffers), self._signature.output_positions)
 
     def _fresh(self) -> RunOutputs:
         """New arrays for all outputs whose size is known."""
-        return RunOutputs(self._made(self._known), self._signature.output_positions)
-
-    def _made(self, outputs: Sequence[_Output]) -> list[Array]:
         try:
-            return [each.make(each.shape, each.kind) for each in outputs]
+            return RunOutputs(
+                [each.make(each.shape, each.kind) for each in self._known], self._signature.output_positions
+            )
         except (MemoryError, ValueError):
-            shown = ", ".join(str(each.shape) for each in outputs)
-            raise OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}") from None
+            raise self._no_memory(self._known) from None
+
+    def _no_memory(self, outputs: Sequence[_Output]) -> OutOfMemoryError:
+        shown = ", ".join(str(each.shape) for each in outputs)
+        return OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}")
 
     def _known_outputs(self) -> list[Array | None]:
         """New arrays for the outputs, None for those whose size only a run knows."""
         made = iter(self._fresh())
         return [None if each is None else next(made) for each in self._outputs]
 
-    def _given(self, out: Values, inputs: Sequence[Array]) -> RunOutputs:
+    def _given(self, out: Values | _Placed, inputs: Sequence[Array]) -> RunOutputs:
+        """The callers' buffers; where they say where some outputs are to be, new arrays for the others."""
         signature = self._signature
-        arrays = signature.output_arrays(out, [None if each is None else each.shape for each in self._outputs], inputs)
-        return RunOutputs(arrays, signature.output_positions)
+        shapes = [None if each is None else each.shape for each in self._outputs]
+        if isinstance(out, _Placed):
+            return RunOutputs(self._completed(out.place(shapes)), signature.output_positions)
+        return RunOutputs(signature.output_arrays(out, shapes, inputs), signature.output_positions)
+
+    def _completed(self, buffers: Sequence[Array | None]) -> list[Any]:
+        """The buffers, with new arrays in the place of those that are missing; None for what the run allocates."""
+        completed = list(buffers)
+        for number, each in enumerate(self._outputs):
+            if completed[number] is None and each is not None:
+                try:
+                    completed[number] = each.make(each.shape, each.kind)
+                except (MemoryError, ValueError):
+                    raise self._no_memory([each]) from None
+        return completed
 
     def _needed(self, plan: Plan) -> int:
         """The bytes that runs by this plan take beside the weights, and what stages ask for."""
@@ -308,6 +312,13 @@ class Executor:
         places = (arena + offset for offset in plan.offsets)
         slots = (*self._loaded.constant_addresses, *plan.dims, *plan.derived, *places)
         return struct.pack(f"{len(slots)}q", *slots)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """What says where outputs are to be."""
+
+    place: Place
 
 
 @dataclass(frozen=True, slots=True)
