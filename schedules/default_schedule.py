@@ -110,6 +110,8 @@ def is_inlined(state: ScheduleState, name: str) -> bool:
 
 
 def worth_inlining(state: ScheduleState, stage: Stage) -> bool:
+    """Whether a stage is computed within its readers at no loss: all are computed by loops, the stage is no reduction
+    and no output, and it is read once, or costs little, and is no stencil that is gathered from."""
     if not stage.is_compute or stage.name in state.outputs or stage.compute.reduction is not None:
         return False
     if not all(consumer.is_compute for consumer in state.consumers(stage)):

@@ -25,6 +25,7 @@ def with_last(rank: int, dimension: int, step: int) -> str:
 
 
 def only_read(op: ComputeOp, tensor: Tensor) -> TensorRead | None:
+    """The read of a tensor by a compute, where all of its reads are one; else None."""
     reads = {read for body in op.body for read in tensor_reads(body) if read.tensor is tensor}
     return reads.pop() if len(reads) == 1 else None
 

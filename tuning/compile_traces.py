@@ -22,7 +22,7 @@ from .sandbox import Answer
 
 
 def compile_traces(job: Mapping[str, Any]) -> Iterator[Answer]:
-    """That it is ready, then the code by each trace, or why there is none."""
+    """Answer that it is ready, then with the code by each trace, or why there is none."""
     inputs, outputs, target, options = pickle.loads(job["computes"])
     yield {}
     for text in job["items"]:

@@ -28,7 +28,8 @@ class ComputeSpace:
         self._known: dict[tuple[str, str | None], tuple[Settled, Schedule] | None] = {}
 
     def settle(self, implementation: str, wanted: Mapping[str, DecisionValue]) -> Settled | None:
-        """See ``Space``. Making the schedule takes some hundredths of a second; nothing is lowered."""
+        """Make the schedule with decisions that are wanted, as ``Space`` says. That takes some hundredths of a second;
+        nothing is lowered."""
         found = self._found(TuningCandidate(implementation, tuple(sorted(wanted.items()))))
         return None if found is None else found[0]
 

@@ -22,6 +22,8 @@ class RunWidth:
 
     @classmethod
     def of(cls, threads: int | None, workers: object, jobs: object, target: Target) -> RunWidth:
+        """The width that the arguments of ``lw.tune`` ask for. Raises ``RuntimeArgumentError`` for counts that are no
+        whole numbers of at least 1, and for more threads than there are cores to measure them on."""
         if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1):
             raise RuntimeArgumentError(f"jobs should be a whole number of at least 1, found {jobs!r}")
         own = granted_cpus()

@@ -33,11 +33,15 @@ IN_PLACE = "whether the memory of the result holds x already: only what is new i
 
 @dataclass(frozen=True)
 class AppendRowsAttrs(Attrs):
+    """The attributes of ``append_rows``."""
+
     in_place: bool = attr(IN_PLACE, False)
 
 
 @dataclass(frozen=True)
 class WriteRowsAttrs(Attrs):
+    """The attributes of ``tensor_scatter``."""
+
     axis: int = attr("the axis that is written along, 1 or more")
     circular: bool = attr("whether what goes beyond the end goes on at the beginning; else it is left out", False)
     in_place: bool = attr(IN_PLACE, False)

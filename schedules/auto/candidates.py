@@ -60,11 +60,11 @@ class Candidates:
         self._costs: dict[str, PredictedCost] = {}
 
     def default(self) -> ScheduleCandidate:
-        """That of ``default_schedule``. Raises ``ScheduleError`` for what cannot be scheduled at all."""
+        """The candidate of ``default_schedule``. Raises ``ScheduleError`` for what cannot be scheduled at all."""
         return self._costed(default_schedule(self._of.outputs, self._of.target, self._of.reassociate))
 
     def sketched(self, decided: Mapping[str, DecisionValue]) -> ScheduleCandidate | None:
-        """That which the rules make with these decisions; None where a step is refused."""
+        """The candidate that the rules make with these decisions; None where a step is refused."""
         of = self._of
         return self._unless_refused(lambda: make_sketch(of.outputs, of.target, of.rules, of.reassociate, decided))
 

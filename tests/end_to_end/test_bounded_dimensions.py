@@ -111,8 +111,8 @@ def test_memory_is_taken_once_for_the_largest_runs():
     x = lw.var("x", (te.var("b"), 16))
     made = lw.nn.softmax(lw.nn.matmul(lw.nn.matmul(x, lw.const(W)), lw.const(np.ascontiguousarray(W.T))))
     engine = lw.Engine(lw.compile(lw.Function([x], made), TARGET, shapes={"x": (BOUNDS, 16)}, jobs=1))
-    at_most = engine.memory().arena
-    assert at_most == engine.memory({"x": (8, 16)}).arena == engine.memory({"x": (32, 16)}).arena
+    at_most = engine.planned_memory().arena
+    assert at_most == engine.planned_memory({"x": (8, 16)}).arena == engine.planned_memory({"x": (32, 16)}).arena
     engine(rows(8))
     first = [executor.arena_bytes for executor in engine._ready().executors]
     engine(rows(32))

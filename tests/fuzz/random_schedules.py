@@ -7,8 +7,8 @@ import numpy as np
 from random_intrinsics import declare_for, declare_intrinsics
 
 import loopwright as lw
-from loopwright.lowering.state import After, Tail
 from loopwright.lowering.primitives import primitives
+from loopwright.lowering.state import After, Tail
 
 TARGETS = ("native", "x86-64", "x86-64-v3")
 NUMBERS = (4, 1, 2, 3, 5, 8, 16, 0, -1, 11, 13)

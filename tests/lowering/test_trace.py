@@ -8,9 +8,9 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Store, seq
+from loopwright.lowering.primitives import primitives
 from loopwright.lowering.same_state import same_state
 from loopwright.lowering.schedule import Schedule
-from loopwright.lowering.primitives import primitives
 
 
 def matmul(n=12, k=7, m=20):

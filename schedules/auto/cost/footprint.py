@@ -22,7 +22,7 @@ LINE = 64
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """So many cache ``lines``, in ``runs`` of lines that follow each other."""
+    """The cache ``lines`` that accesses touch, in ``runs`` of lines that follow each other."""
 
     lines: float
     runs: float

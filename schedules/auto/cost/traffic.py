@@ -30,6 +30,7 @@ class Traffic:
         return Traffic(self.lines + other.lines, self.runs + other.runs, self.written + other.written)
 
     def times(self, factor: float) -> Traffic:
+        """The traffic of a part that runs so many times."""
         return Traffic(self.lines * factor, self.runs * factor, self.written * factor)
 
 
