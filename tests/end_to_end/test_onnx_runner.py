@@ -28,13 +28,29 @@ RANDOM = {f"test_bernoulli{kind}{form}_cpu" for kind in ("", "_double", "_seed")
 """Their results are those of numpy's generator, without a seed or with another one than the file's."""
 
 
+ROUNDING = {
+    "test_dft_inverse_cpu": "numbers that should be 0 are compared with what numpy's rounding leaves of them",
+    "test_attention_4d_causal_fp16_expanded_cpu": "float16 is rounded after each operator there, and once here",
+}
+"""Which of these pass depends on the processor: on how many numbers are summed at once."""
+REFUSED = {"test_loop16_seq_none_cpu": "a sequence of a run-time length has tensors of two ranks"}
+
+
+def cases():
+    """The names of all cases that are no matter of chance, those that may or do fail with the reason."""
+    for name in sorted(set(CASES) - RANDOM):
+        reason = ROUNDING.get(name) or REFUSED.get(name)
+        marks = [pytest.mark.xfail(reason=reason, strict=name in REFUSED)] if reason else []
+        yield pytest.param(name, marks=marks)
+
+
 def test_no_case_is_missing():
     assert len(CASES) >= 2000  # in onnx 1.23; fewer would be an older package, or another runner
-    assert set(CASES) >= RANDOM
+    assert set(CASES) >= {*RANDOM, *ROUNDING, *REFUSED}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(CASES) - RANDOM))
+@pytest.mark.parametrize("name", cases())
 def test_official_case(name):
     result = unittest.TestResult()
     CASES[name](name).run(result)
