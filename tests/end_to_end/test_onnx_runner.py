@@ -50,7 +50,7 @@ def test_no_case_is_missing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", [*cases()])
 def test_official_case(name):
     result = unittest.TestResult()
     CASES[name](name).run(result)
