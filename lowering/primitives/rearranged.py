@@ -16,10 +16,11 @@ from ...ir.visit import Node, rewrite, substitute, walk
 from ...te.tensor import ComputeOp
 from ..index_map import IndexMap, Inverse, index_map
 from ..nest.read_ranges import LoopRanges, margin, reads_with_conditions
+from ..nest.scans import starting_place
 from ..passes.guards import conjuncts
 from ..report import schedule_error
 from ..rules.ragged import has_ragged_loops
-from ..state import ScheduleState, Stage
+from ..state import At, ScheduleState, Stage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +80,13 @@ def rearranged_axes(
     if has_ragged_loops(stage):
         raise schedule_error(
             state, f"cannot {verb} {stage.name} with axes: it has loops whose extent varies", "Leave axes out."
+        )
+    if isinstance(starting_place(state, stage), At):
+        raise schedule_error(
+            state,
+            f"cannot {verb} {stage.name} with axes: it depends on the state of a scan, whose steps go along an axis of "
+            "their own",
+            "Leave axes out.",
         )
     try:
         layout = index_map(text, len(old))

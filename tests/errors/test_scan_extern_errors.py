@@ -233,3 +233,14 @@ def test_what_an_extern_reads_and_writes_keeps_its_axes(extern):
         s.cache_read(N, "local", E, axes="lambda i: (i // 4, i % 4)")
     with refused("cannot cache_write E with axes: it is an extern"):
         s.cache_write(E, "local", axes="lambda i: (i // 4, i % 4)")
+
+
+def test_what_depends_on_the_state_of_a_scan_keeps_its_axes(scan):
+    """The step of such a copy is told by an axis of its own; ``t * 32 + i`` hides it."""
+    s, _X, _state, _first, half, step, _S, _B = scan
+    for act in (
+        lambda: s.cache_read(half, "local", step, pad=0, axes=lambda t, i: (t * 32 + i,)),
+        lambda: s.cache_write(half, "local", axes=lambda t, i: (t * 32 + i,)),
+    ):
+        with refused("half with axes: it depends on the state of a scan, whose steps go along an axis of their own"):
+            act()
