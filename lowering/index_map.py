@@ -65,9 +65,10 @@ class IndexMap:
         ranges = {p: (ZERO, simplify(e - ONE, facts)) for p, e in zip(self.parameters, extents, strict=True)}
         limits = Limits.of(ranges, facts)
         bounds = [limits.relax(result) for result in self.results]
+        of_elements = facts  # there may be none, of which these know nothing
         for var, extent in zip(self.parameters, extents, strict=True):
-            facts = facts.with_range(var, ZERO, extent)
-        if any(b is None for b in bounds) or not all(prove(r >= ZERO, facts) for r in self.results):
+            of_elements = of_elements.with_range(var, ZERO, extent)
+        if any(b is None for b in bounds) or not all(prove(r >= ZERO, of_elements) for r in self.results):
             return None
         return tuple(simplify(maximum(b[1] + ONE, ZERO), facts) for b in bounds if b is not None)
 

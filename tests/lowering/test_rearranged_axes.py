@@ -118,6 +118,19 @@ def test_elements_that_are_none_of_the_tensor_hold_the_pad(extents):
         np.testing.assert_array_equal(found.ravel(), wanted)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_axes_of_a_copy_of_open_extent_may_have_no_elements(rows):
+    """Rows that lie further apart than they are long: without any, the last one would end before the first."""
+    n = te.var("n")
+    A = te.placeholder((n, 4), name="A")
+    B = te.compute((n, 4), lambda i, j: A[i, j] + 1, name="B")
+    s = lw.create_schedule(B)
+    s.cache_read(A, "global", B, pad=0, axes="lambda i, j: ((i * 20 + j) // 4, (i * 20 + j) % 4)")
+    a = small(rows, 4)
+    for found in results(s, [A, B], (a,), (rows, 4)):
+        np.testing.assert_array_equal(found, a + 1)
+
+
 def test_random_axes_of_copies_and_sums_change_no_result():
     rng = np.random.default_rng(0)
     maps = (
