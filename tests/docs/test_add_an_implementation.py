@@ -4,13 +4,12 @@ import ast
 import re
 from pathlib import Path
 
-from loopwright.lowering import primitives
-from loopwright.lowering.step import Step
+from loopwright.lowering.primitives import primitives
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "add-an-implementation.md").read_text(encoding="utf-8")
 FILE = ROOT / "ops" / "families" / "conv" / "blocked_depthwise.py"
-PRIMITIVES = {step.primitive for step in vars(primitives).values() if isinstance(step, type) and issubclass(step, Step)}
+PRIMITIVES = set(primitives())
 
 
 def concepts(source):

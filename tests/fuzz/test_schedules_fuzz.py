@@ -17,6 +17,7 @@ from random_schedules import NUMBERS, PRIMITIVES, TARGETS
 from shrink import shrink
 
 import loopwright as lw
+from loopwright.lowering import primitives
 
 small = st.integers(0, 5)
 plans = st.fixed_dictionaries(
@@ -123,3 +124,10 @@ def test_findings_count_pairs_of_primitives():
     assert findings.pairs == {("fuse", "split"): 1, ("split", "split"): 1}
     assert ("fuse", "split") not in findings.rarest(5)
     assert "10 steps, 6 of them refused: 60.0%" in findings.report()
+
+
+def test_all_primitives_are_drawn():
+    """A module of primitives that nobody imports would be left out."""
+    every = {getattr(primitives, name).primitive for name in primitives.__all__ if name[0].isupper()}
+    assert len(every) > 20
+    assert {name.split("/")[0] for name in PRIMITIVES} == every

@@ -1,6 +1,8 @@
 """Traces: what is replayed from JSON or from the printed Python is the same schedule, for every primitive there is."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -167,6 +169,15 @@ def made(case, *shape):
 
 def fresh(s):
     return Schedule(s.trace.start)
+
+
+def test_a_process_that_has_made_no_schedule_reads_traces():
+    """Public names are imported when they are asked for, and with them should be all that they need."""
+    s = made(split)
+    code = "import sys, loopwright as lw; print(lw.Trace.from_json(sys.stdin.read()).to_json(), end='')"
+    child = [sys.executable, "-c", code]
+    again = subprocess.run(child, input=s.trace.to_json(), capture_output=True, text=True, check=True)
+    assert again.stdout == s.trace.to_json()
 
 
 def test_every_primitive_has_a_case_here():
