@@ -27,7 +27,7 @@ def rule(name="mine", apply=lambda at: None):
             "the rule 'mine' on stage B raised KeyError: 'no'",
         ),
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else next(iter(each)),
 )
 def test_what_does_not_fit_is_refused(arguments, problem):
     with pytest.raises(lw.RuntimeArgumentError, match=problem):
