@@ -39,6 +39,22 @@ PRODUCTS = [
     product(2, label="2 bits"),
     contrib_case("MatMulNBits", *HALVES, **SIZES, const=(1, 2), label="half", tolerance=3e-2),
 ]
+
+
+def product_of_floats4(rows, columns, block, kind, label):
+    """The last block may be a part of one, and the last byte hold one number."""
+    count = rows * columns
+    weights = packed(-(-count // 2)), floats(-(-count // block), low=0.01, high=0.1)
+    sizes = {"K": columns, "N": rows, "block_size": block, "quant_type": kind}
+    x = floats(2, 5, columns)
+    return contrib_case("MatMulBnb4", x, *weights, **sizes, const=(1, 2), opened={0: "BS."}, label=label)
+
+
+PRODUCTS += [
+    product_of_floats4(12, 80, 32, 0, "FP4"),
+    product_of_floats4(12, 80, 64, 1, "NF4"),
+    product_of_floats4(6, 48, 64, 1, "a part of a block"),
+]
 TABLE, SCALES = packed(20, 32), floats(20, 2, low=0.01, high=0.1)
 TABLES = [
     contrib_case("GatherBlockQuantized", TABLE, ints([3, 0], [19, 7]), SCALES, block_size=32, opened={1: "BS"}),

@@ -61,6 +61,35 @@ def _zeros(node: OnnxNode, rows: int, blocks: int, bits: int) -> Node:
     return as_dtype(reshape(given, (rows, blocks, 1)), kind)
 
 
+FLOATS4 = {
+    0: (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4, 0, -1 / 192, -2 / 3, -1, -1 / 3, -1 / 2, -1 / 6, -1 / 4),
+    1: (
+        *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635),
+        *(-0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725),
+        *(0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+    ),
+}
+"""The numbers that the 16 codes stand for, by quant_type: FP4 and NF4 of bitsandbytes. Source of the second: Dettmers
+et al., QLoRA (2023), appendix E."""
+
+
+@contrib("MatMulBnb4", "K N block_size quant_type training_mode transB", inputs=3)
+def _matmul_of_floats4(node: OnnxNode) -> Node:
+    """x · Wᵀ, for a W of [N, K] whose numbers are codes of 4 bits, the first of two in the high bits, times the largest
+    magnitude of their block."""
+    rows, columns, block = (node.integer(name) for name in ("N", "K", "block_size"))
+    table = FLOATS4.get(node.integer("quant_type"))
+    if table is None or not node.integer("transB", 1):
+        raise node.unsupported("a quant_type other than 0 and 1, or a weight that is [K, N],")
+    kind = node.type().dtype
+    low_first = reshape(unpacked(reshape(node[1], (-1, 1)), 4), (-1, 2))
+    codes = reshape(concatenate([strided_slice(low_first, [at], [at + 1], [1]) for at in (1, 0)], 1), (-1,))
+    numbers = take(Constant(np.array(table, kind.to_numpy())), cast(codes, "int32"), 0)
+    largest = repeat(as_dtype(reshape(node[2], (-1,)), kind), block, 0)
+    whole, spread = (strided_slice(x, [0], [rows * columns], [0]) for x in (numbers, largest))
+    return dense(node[0], reshape(multiply(whole, spread), (rows, columns)))
+
+
 @contrib("GatherBlockQuantized", "bits block_size gather_axis quantize_axis", inputs=4)
 def _gather_of_blocks(node: OnnxNode) -> Node:
     """Rows of a table of bytes, which hold numbers of ``bits`` along the last axis, as real numbers."""
