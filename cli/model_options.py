@@ -96,8 +96,8 @@ def _shape(text: str) -> tuple[str, GivenShape]:
         equals = ""
     if not equals or not name:
         raise argparse.ArgumentTypeError(
-            f"{text!r} should be a name and extents, as in x=1,3,224,224, or x={OPEN},3,224,224 for any batch, or "
-            "x=n:1..32:8,3,224,224 for a batch n from 1 to 32 that is a multiple of 8"
+            f"{text!r} should be a name and extents, as in x=1,3,224,224, or x={OPEN},3,224,224 for any batch, "
+            "x=n:1..32:8,3,224,224 for one of 8, 16, 24 and 32"
         )
     return name, extents
 
