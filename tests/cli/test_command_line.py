@@ -84,14 +84,6 @@ def test_help_of_each_subcommand_is_in_the_list(capsys):
     assert all(re.search(rf"^    {name}\s", text, re.MULTILINE) for name in SUBCOMMANDS)
 
 
-@pytest.fixture
-def interruptible():
-    """What is started in the background ignores Ctrl-C, and so do its children."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_ctrl_c_is_silent_while_modules_are_imported(tmp_path, command):

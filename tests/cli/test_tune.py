@@ -60,6 +60,7 @@ def test_a_run_that_is_killed_goes_on_and_measures_nothing_twice(model, tmp_path
     np.testing.assert_allclose(lw.Engine(tuned)([x])[0], lw.Engine(plain)([x])[0], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_a_run_and_its_children(model, tmp_path):
     path = tmp_path / "tuned.jsonl"
     child = subprocess.Popen(
