@@ -19,7 +19,7 @@ GivenStates: TypeAlias = Mapping[str, str] | Literal["auto"] | None
 
 def check_given(given: object) -> None:
     """Raise ``RuntimeArgumentError`` for what is neither."""
-    if given is None or given == "auto":
+    if given is None or (isinstance(given, str) and given == "auto"):
         return
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for pair in given.items() for name in pair):
         raise RuntimeArgumentError(
