@@ -34,15 +34,15 @@ class ModelInputs:
     """Those that are spans of strings."""
     symbols: Symbols = field(default_factory=dict)
     """The dimensions that are declared by name."""
+    params: tuple[Var, ...] = field(init=False)
+    """The parameters that they are made of; behind them the bytes of all strings, if there are any."""
 
-    @property
-    def params(self) -> list[Var]:
-        """The parameters that they are made of; behind them the bytes of all strings, if there are any."""
+    def __post_init__(self) -> None:
         found = [node for value in self.values.values() for node in nodes_of(value) if isinstance(node, Var)]
-        if not self.strings:
-            return found
-        name = unique_name("utf8", [param.name for param in found])
-        return [*found, Var(name, tensor_type((index_var("utf8_bytes"),), "uint8"))]
+        if self.strings:
+            name = unique_name("utf8", [param.name for param in found])
+            found.append(Var(name, tensor_type((index_var("utf8_bytes"),), "uint8")))
+        object.__setattr__(self, "params", tuple(found))
 
     @property
     def forms(self) -> tuple[ValueForm, ...]:

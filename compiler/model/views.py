@@ -110,7 +110,7 @@ class _Finder:
 def _view_of(unit: Unit) -> MemoryView | None:
     """Where the results of a unit lie, if it is one call of all that it is given."""
     call, params = unit.function.body, unit.function.params
-    if not isinstance(call, Call) or not call.args or call.args[0] is not params[0]:
+    if not isinstance(call, Call) or not params or not call.args or call.args[0] is not params[0]:
         return None
     if any(all(argument is not param for param in params) for argument in call.args):
         return None
