@@ -4,12 +4,9 @@ import re
 
 import numpy as np
 import pytest
+from cached_decoders import HEAD, HEADS, VOCABULARY, WIDTH, ByHand, fixed_cache, gpt_like, stacked_cache, voice_detector
 
 import loopwright as lw
-
-pytest.importorskip("onnxruntime")
-
-from cached_decoders import HEAD, HEADS, VOCABULARY, WIDTH, ByHand, fixed_cache, gpt_like, stacked_cache, voice_detector
 
 TARGET = "x86-64-v3"
 rng = np.random.default_rng(9)
