@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..base.choices import check_count
 from ..base.errors import RuntimeArgumentError
 from ..base.garbage import rare_collections
 from ..base.target import Target
@@ -49,11 +50,8 @@ def autoschedule(
     ['C.loops', 'C.lanes', 'C.rows', 'C.vectors']
     """
     tensors = (outputs,) if isinstance(outputs, Tensor) else outputs
-    for name, value in (("candidates", candidates), ("seed", seed)):
-        given: object = value
-        if not isinstance(given, int) or isinstance(given, bool) or (name == "candidates" and given < 1):
-            least = " of at least 1" if name == "candidates" else ""
-            raise RuntimeArgumentError(f"{name} should be a whole number{least}, found {given!r}")
+    check_count(candidates, "candidates", 1)
+    check_count(seed, "seed")
     of = Scheduling(tensors, resolve_target(target), checked_rules(rules), reassociate)
     with rare_collections():
         return search(of, candidates, seed).schedule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import SupportsInt, TypeGuard, get_args
 
 import numpy as np
@@ -24,3 +25,10 @@ def check_flag(value: object, name: str) -> None:
 def is_count(value: object, least: int = 0) -> TypeGuard[SupportsInt]:
     """Whether a value is a whole number of Python or numpy, and at least so large. True and False are none."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(value >= least)
+
+
+def check_count(value: object, name: str, least: int | None = None) -> None:
+    """Raises ``RuntimeArgumentError`` for what is no whole number, or one below ``least``."""
+    if not is_count(value, -sys.maxsize if least is None else least):
+        bound = "" if least is None else f" of at least {least}"
+        raise RuntimeArgumentError(f"{name} should be a whole number{bound}, found {value!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..base.choices import check_count
 from ..base.errors import RuntimeArgumentError
 from ..base.granted_cpus import granted_cpus
 from ..base.target import Target
@@ -21,11 +22,11 @@ class RunWidth:
     measuring: int
 
     @classmethod
-    def of(cls, threads: int | None, workers: object, jobs: object, target: Target) -> RunWidth:
+    def of(cls, threads: int | None, workers: object, jobs: int | None, target: Target) -> RunWidth:
         """The width that the arguments of ``lw.tune`` ask for. Raises ``RuntimeArgumentError`` for counts that are no
         whole numbers of at least 1, and for more threads than there are cores to measure them on."""
-        if jobs is not None and (not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1):
-            raise RuntimeArgumentError(f"jobs should be a whole number of at least 1, found {jobs!r}")
+        if jobs is not None:
+            check_count(jobs, "jobs", 1)
         own = granted_cpus()
         count = own if jobs is None else jobs
         if workers is not None:
@@ -47,5 +48,4 @@ def check_numbers(minutes: object, seed: object, timeout: object) -> None:
     for name, value in (("minutes", minutes), ("timeout", timeout)):
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not value > 0:
             raise RuntimeArgumentError(f"{name} should be a positive number, found {value!r}")
-    if not isinstance(seed, int) or isinstance(seed, bool):
-        raise RuntimeArgumentError(f"seed should be a whole number, found {seed!r}")
+    check_count(seed, "seed")

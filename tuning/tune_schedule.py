@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..api.autoschedule import CANDIDATES, autoschedule, checked_rules
 from ..base.brief import BriefRepr
+from ..base.choices import check_count
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from ..base.target import Target
@@ -76,9 +77,7 @@ def tune_schedule(
     tensors = (outputs,) if isinstance(outputs, Tensor) else outputs
     resolved = resolve_target(target)
     check_numbers(minutes, seed, timeout)
-    count: object = measurements
-    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise RuntimeArgumentError(f"measurements should be a whole number of at least 1, found {count!r}")
+    check_count(measurements, "measurements", 1)
     make = searcher_named(searcher)
     first = autoschedule(tensors, resolved, candidates=candidates, seed=seed, rules=rules, reassociate=reassociate)
     _refuse_open(first)

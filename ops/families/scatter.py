@@ -202,7 +202,8 @@ def _scatter_nd_compute(attrs: ScatterNdAttrs, inputs: Tensors, result: Type) ->
     return te.extern(data.shape, [data, indices, updates], body, name="scatter_nd", dtype=data.dtype)
 
 
-def _tensor_scatter_relation(types: Sequence[Type], attrs: TensorScatterAttrs) -> Type:
+def tensor_scatter_relation(types: Sequence[Type], attrs: TensorScatterAttrs) -> Type:
+    """The type of data that updates are written to along an axis, from a start that each sample has of its own."""
     data, updates, starts = (
         tensor_argument(kind, name) for kind, name in zip(types, ("data", "updates", "starts"), strict=True)
     )
@@ -261,7 +262,7 @@ TENSOR_SCATTER = register_op(
         ("updates", "of the shape of data, but for the extent along the axis"),
         ("starts", "integers, one for each sample"),
     ],
-    _tensor_scatter_relation,
+    tensor_scatter_relation,
     OpPattern.INJECTIVE,
     TensorScatterAttrs,
     support_level=3,

@@ -23,9 +23,10 @@ from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import normalize_axis, same_dtype, same_extent, tensor_argument
+from ..definition.relations import same_dtype, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 from .element_copies import copy_elements, index_of
+from .scatter import TensorScatterAttrs, tensor_scatter_relation
 
 GROUP = OpGroup.PARTS
 IN_PLACE = "whether the memory of the result holds x already: only what is new is written then"
@@ -39,11 +40,9 @@ class AppendRowsAttrs(Attrs):
 
 
 @dataclass(frozen=True)
-class WriteRowsAttrs(Attrs):
-    """The attributes of ``tensor_scatter``."""
+class WriteRowsAttrs(TensorScatterAttrs):
+    """The attributes of ``write_rows``."""
 
-    axis: int = attr("the axis that is written along, 1 or more")
-    circular: bool = attr("whether what goes beyond the end goes on at the beginning; else it is left out", False)
     in_place: bool = attr(IN_PLACE, False)
 
 
@@ -65,41 +64,24 @@ def _append_compute(attrs: AppendRowsAttrs, inputs: Tensors, result: Type) -> te
         source, new = map(ib.buffer_ptr, ins)
         target = ib.buffer_ptr(outs[0])
         if not attrs.in_place:
-            copy_elements(ib, target, source, lambda place: place)
-        copy_elements(ib, target, new, lambda place: (source.shape[0] + place[0], *place[1:]))
+            copy_elements(ib, target, source, lambda position: position)
+        copy_elements(ib, target, new, lambda at: (source.shape[0] + at[0], *at[1:]))
         return ib.get()
 
     shape = tensor_argument(result, "result").shape
     return te.extern(shape, [x, rows], body, name="append_rows", dtype=x.dtype)
 
 
-def _write_relation(types: Sequence[Type], attrs: WriteRowsAttrs) -> Type:
-    x, rows, starts = (tensor_argument(kind, name) for kind, name in zip(types, ("x", "rows", "starts"), strict=True))
-    same_dtype([x, rows], ["x", "rows"])
-    axis = normalize_axis(attrs.axis, x.ndim)
-    if axis == 0:
-        raise TypeInferenceError("the axis that is written along must not be that of the samples, 0")
-    if x.ndim != rows.ndim:
-        raise TypeInferenceError(f"rows of rank {rows.ndim} cannot be written to {x}")
-    for k, (a, b) in enumerate(zip(x.shape, rows.shape, strict=True)):
-        if k != axis:
-            same_extent(a, b, f"x is {x}, but rows are {rows}")
-    if starts.ndim != 1 or not starts.dtype.is_data_int:
-        raise TypeInferenceError(f"starts must be integers, one for each sample, found {starts}")
-    same_extent(x.shape[0], starts.shape[0], f"x has {x.shape[0]} samples, but starts {starts.shape[0]}")
-    return x
-
-
 def _write_compute(attrs: WriteRowsAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    x, rows, starts = inputs
-    axis, extent = attrs.axis, x.shape[attrs.axis]
+    data, updates, starts = inputs
+    axis, extent = attrs.axis, data.shape[attrs.axis]
 
     def body(ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
         ib = IRBuilder()
         source, new, firsts = map(ib.buffer_ptr, ins)
         target = ib.buffer_ptr(outs[0])
         if not attrs.in_place:
-            copy_elements(ib, target, source, lambda place: place)
+            copy_elements(ib, target, source, lambda position: position)
         outer, inner = new.shape[: axis + 1], new.shape[axis + 1 :]
         with ib.for_range(0, extent_of(outer), name="row") as row:
             where = index_of(row, outer)
@@ -111,7 +93,7 @@ def _write_compute(attrs: WriteRowsAttrs, inputs: Tensors, result: Type) -> te.T
                 target[(*where[:axis], number, *rest)] = new[(*where, *rest)]
         return ib.get()
 
-    return te.extern(x.shape, [x, rows, starts], body, name="write_rows", dtype=x.dtype)
+    return te.extern(data.shape, [data, updates, starts], body, name="write_rows", dtype=data.dtype)
 
 
 APPEND_ROWS = register_op(
@@ -125,13 +107,13 @@ APPEND_ROWS = register_op(
 )
 WRITE_ROWS = register_op(
     "write_rows",
-    "x with rows written along an axis, from a start that each sample has of its own",
+    "data with updates written along an axis, from a start that each sample has of its own",
     [
-        ("x", "any shape, samples first"),
-        ("rows", "of the shape of x, but for the extent along the axis"),
+        ("data", "any shape, samples first"),
+        ("updates", "of the shape of data, but for the extent along the axis"),
         ("starts", "integers, one for each sample"),
     ],
-    _write_relation,
+    tensor_scatter_relation,
     OpPattern.OPAQUE,
     WriteRowsAttrs,
     support_level=10,

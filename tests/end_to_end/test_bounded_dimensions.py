@@ -1,8 +1,10 @@
 """Open dimensions with bounds: checked by each run, used by the code, kept in files, and shown."""
 
+import ctypes
 import subprocess
 import sys
 
+import needed_tools
 import numpy as np
 import onnx
 import onnx.parser
@@ -248,3 +250,24 @@ def test_the_command_line_takes_bounds(tmp_path, capsys):
         run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
         assert run.returncode == 2
         assert wrong in run.stderr
+
+
+@needed_tools.needs("gcc", package="gcc")
+def test_exported_code_refuses_runs_outside_of_the_bounds(tmp_path):
+    files = lw.compile(product(), "x86-64", shapes={"x": (BOUNDS, 16)}, jobs=1).export(tmp_path)
+    shared = tmp_path / "model.so"
+    subprocess.run(["gcc", "-shared", files.code, "-o", shared, "-lm", "-pthread"], check=True)
+    library = ctypes.CDLL(str(shared))
+    library.model_message.restype = ctypes.c_char_p
+    context = ctypes.c_void_p()
+    assert library.model_create(ctypes.byref(context), 1) == 0
+    x, y = np.ones((40, 16), np.float32), np.empty((40, 8), np.float32)
+    at = [array.ctypes.data_as(ctypes.c_void_p) for array in (x, y)]
+    messages = {
+        n: library.model_message(library.model_run(context, *at, ctypes.c_int64(n))) for n in (8, 32, 0, 12, 40)
+    }
+    library.model_destroy(context)
+    assert messages[8] == messages[32] == b"no error"
+    np.testing.assert_allclose(y[:32], np.maximum(x[:32] @ W, 0), rtol=1e-5, atol=1e-5)
+    for count, told in ((0, b"at least 8"), (12, b"a multiple of 8"), (40, b"at most 32")):
+        assert told in messages[count]
