@@ -44,6 +44,19 @@ def test_at_other_values_than_those_of_the_graph():
     assert [float(x) for x in found] == [3.0, 12.0]
 
 
+def test_at_one_value_for_two_variables():
+    nodes = [*ADD_AND_MUL, gradient(["p", "p"], ["da", "db"], "d", ["a", "b"])]
+    found = run(model_of(nodes, {"a": [], "b": [], "p": []}, ["d", "da", "db"]), 1.0, 2.0, 5.0)
+    assert [float(x) for x in found] == [3.0, 15.0, 5.0]
+
+
+def test_at_a_value_that_the_result_is_computed_from_by_itself():
+    """Where a is 2, as b is, d moves with a alone."""
+    nodes = [*ADD_AND_MUL, gradient(["b"], ["da"], "d", ["a"])]
+    found = run(model_of(nodes, {"a": [], "b": []}, ["d", "da"]), 1.0, 2.0)
+    assert [float(x) for x in found] == [3.0, 6.0]
+
+
 def test_by_a_value_in_between_and_by_one_that_nothing_else_needs():
     """d is wanted by its gradient alone, and c stands for itself there: it does not move with a."""
     nodes = [*ADD_AND_MUL, gradient(["c", "a"], ["dc", "da"], "d", ["c", "a"])]
