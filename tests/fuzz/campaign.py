@@ -153,8 +153,9 @@ def run(options):
                 tasks = [(plan, k % NATIVE_EVERY == 0) for k, plan in enumerate(plans)]
                 for task, outcome in zip(tasks, pool.map(check, tasks), strict=True):
                     findings.add(*task, outcome)
-                for _, _, error in list(findings.failures.values())[known:]:
-                    print(f"after {findings.plans} plans: {error}", flush=True)
+                for plan, native, error in list(findings.failures.values())[known:]:
+                    met = json.dumps({"plan": plan, "native": native})
+                    print(f"after {findings.plans} plans: {met}\n{error}", flush=True)
                 known = len(findings.failures)
                 if number % PROGRESS_EVERY == 0:
                     print(findings.summary(), file=sys.stderr, flush=True)
