@@ -21,7 +21,7 @@ from ..te.tensor import ComputeOp, Operation, Tensor
 from .decisions import NONE_DECIDED, Decision, DecisionValue, Outputs, V, departures, nearest
 from .index_map import index_map as parse_index_map
 from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_named, view_of
-from .nest.regions import inline_bodies
+from .nest.bodies import inline_bodies
 from .nest.scans import place_scans
 from .primitives import (
     Annotate,

@@ -300,7 +300,8 @@ elements lie in memory, as what loops run over; the bodies of computes, and whic
 class ScheduleState:
     """All stages in order of computation, the names of those whose tensors the caller gets, and what was decided.
 
-    ``answers`` remembers what functions found that are asked ``once``, by what they depend on.
+    ``answers`` remembers what functions found that are asked ``once``, by what they depend on; ``outdated`` what they
+    found of the states before this one, of which they may take over what still holds.
     """
 
     stages: tuple[Stage, ...]
@@ -309,6 +310,7 @@ class ScheduleState:
     answers: dict[Aspect, dict[object, object]] = field(
         default_factory=lambda: {aspect: {} for aspect in get_args(Aspect)}, init=False
     )
+    outdated: dict[object, object] = field(default_factory=dict, init=False)
 
     def __repr__(self) -> str:
         return f"<ScheduleState of {listed(self.outputs, 60)}: stages {listed(s.name for s in self.stages)}>"
@@ -333,11 +335,17 @@ class ScheduleState:
 
     def with_stage(self, stage: Stage) -> ScheduleState:
         """The state with this stage in place of the one of its name. The answers that hold for both are shared."""
-        new = replace(self, stages=tuple(stage if s.name == stage.name else s for s in self.stages))
+        new = self.with_stages(tuple(stage if s.name == stage.name else s for s in self.stages))
         old = self.stage(stage.name)
         for aspect in get_args(Aspect):
-            if _is_same(old, stage, aspect):
+            if is_same(old, stage, aspect):
                 new.answers[aspect] = self.answers[aspect]
+        return new
+
+    def with_stages(self, stages: tuple[Stage, ...]) -> ScheduleState:
+        """The state with these stages."""
+        new = replace(self, stages=stages)
+        new.outdated.update(self.outdated | self.answers["bounds"])
         return new
 
     def with_decision(self, decision: Decision) -> ScheduleState:
@@ -347,6 +355,7 @@ class ScheduleState:
             raise ScheduleError(f"the schedule decides {decision.name!r} already; give each decision a name of its own")
         new = replace(self, decisions=(*self.decisions, decision))
         new.answers.update(self.answers)
+        new.outdated.update(self.outdated)
         return new
 
     def with_kind(self, stage: Stage, loop: str, kind: LoopKind) -> ScheduleState:
@@ -376,14 +385,18 @@ class ScheduleState:
         )
 
 
-def _is_same(a: Stage, b: Stage, aspect: Aspect) -> bool:
+_BOUNDS = tuple(
+    f.name for f in fields(Stage) if f.name not in ("kinds", "prefetches", "notes", "scope", "layout", "alignments")
+)
+
+
+def is_same(a: Stage, b: Stage, aspect: Aspect) -> bool:
     """Whether two stages, which may stand for each other, are the same in an aspect."""
     match aspect:
         case "all":
             return a is b
         case "bounds":
-            ignored = ("kinds", "prefetches", "notes", "scope", "layout", "alignments")
-            return all(getattr(a, f.name) is getattr(b, f.name) for f in fields(Stage) if f.name not in ignored)
+            return a is b or all(getattr(a, name) is getattr(b, name) for name in _BOUNDS)
         case "bodies":
             same = a.op is b.op and a.tensors is b.tensors
             return same and isinstance(a.place, Inlined) == isinstance(b.place, Inlined)
@@ -401,6 +414,25 @@ def once(aspect: Aspect) -> Callable[[Callable[[ScheduleState], A]], Callable[[S
             answers = state.answers[aspect]
             if function not in answers:
                 answers[function] = function(state)
+            return cast(A, answers[function])
+
+        return answer
+
+    return decorate
+
+
+def renewed_once(
+    aspect: Aspect,
+) -> Callable[[Callable[[ScheduleState, A | None], A]], Callable[[ScheduleState], A]]:
+    """As ``once``, of a function that is given its answer for the state before as well, or None, to take over what
+    still holds."""
+
+    def decorate(function: Callable[[ScheduleState, A | None], A]) -> Callable[[ScheduleState], A]:
+        @wraps(function)
+        def answer(state: ScheduleState) -> A:
+            answers = state.answers[aspect]
+            if function not in answers:
+                answers[function] = function(state, cast("A | None", state.outdated.get(function)))
             return cast(A, answers[function])
 
         return answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...ir.buffer import Buffer
 from ...ir.constants import ZERO
@@ -38,18 +38,21 @@ class Realized:
 
 @once("all")
 def realize(state: ScheduleState) -> Realized:
-    """The loop nest of a schedule: bounds inferred, reductions initialised, guards in place, indices simplified."""
-    built = build_nest(state)
-    return replace(built, body=simplify(built.body, built.facts))
+    """The loop nest of a schedule: bounds inferred, reductions initialised, guards in place, indices simplified.
 
-
-@once("all")
-def build_nest(state: ScheduleState) -> Realized:
-    """The same with indices as they come, which takes less time. Raises ``MismatchError`` and ``UnknownReadsError``
-    where intrinsics or prefetches do not suit the nest."""
+    Raises ``MismatchError`` and ``UnknownReadsError`` where intrinsics or prefetches do not suit the nest.
+    """
     known = infer(state)
     builder = _NestBuilder(state, known)
-    return Realized(builder.root_body(), builder.buffers, builder.loop_of, known.facts)
+    body = simplify(builder.root_body(), known.facts)
+    return Realized(body, builder.buffers, builder.loop_of, known.facts)
+
+
+def check_fits(state: ScheduleState) -> None:
+    """Raise ``MismatchError`` or ``UnknownReadsError`` where ``realize`` would."""
+    builder = _NestBuilder(state, infer(state))
+    for stage in state.stages:
+        builder.check(stage)
 
 
 class _NestBuilder:
@@ -63,6 +66,13 @@ class _NestBuilder:
         self.nesting = Nesting(state, known.reads)
         self.code = StageCode(state, known, self.buffers, self.shared)
         self.loop_of: dict[Var, str] = {}
+
+    def check(self, stage: Stage) -> None:
+        """Make the parts of a stage's nest that may not suit it."""
+        for prefetch in stage.prefetches:
+            prefetch_statements(self.code, stage, prefetch)
+        if stage.tensorized is not None:
+            self._match(stage, plan_nest(self.state, self.known, self.code, stage))
 
     def root_body(self) -> Stmt:
         return self._with_stages(self.nesting.roots(), None, None)

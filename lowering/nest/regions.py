@@ -2,65 +2,159 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ...ir.constants import ONE, ZERO, const
-from ...ir.expr import Expr, Reduce, TensorRead, Var
+from ...ir.expr import Expr, Reduce, Var
 from ...ir.facts import NO_FACTS, Facts
 from ...ir.simplify import simplify
-from ...ir.visit import rewrite, substitute, tensor_reads, walk
-from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
-from ..state import After, At, Inlined, ScheduleState, Stage, once
+from ...ir.visit import walk
+from ...te.tensor import ComputeOp
+from ..state import After, At, Inlined, ScheduleState, Stage, is_same, once, renewed_once
 from .beyond_ends import ends_read, reads_beyond, unguarded_axes
-from .fences import fence_shared, fenced
+from .bodies import inline_bodies, who_reads
 from .finished import finished, region_after
 from .inference import ElementBox, Inference, ReadBeyond, whole
 from .loops import StageLoops, derive_loops
 from .needed import needed
-from .nesting import Reads, homes, reads_of
+from .nesting import enclosing_loops, homes, readers_of
 from .rounding import rounded_axes, rounds_up
 from .scans import Steps, scan_of, steps_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Basis:
+    """What the bounds of a stage were found from: stages, as far as bounds depend on them, and what was known of these,
+    objects of which equal ones are one."""
+
+    stages: tuple[Stage, ...]
+    known: tuple[object, ...]
+
+    def is_same(self, other: _Basis) -> bool:
+        """Whether the same is found from the other."""
+        return (
+            len(self.stages) == len(other.stages)
+            and len(self.known) == len(other.known)
+            and all(a is b for a, b in zip(self.known, other.known, strict=True))
+            and all(is_same(a, b, "bounds") for a, b in zip(self.stages, other.stages, strict=True))
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _StageBounds:
+    """What is found of one stage, as an ``Inference`` holds it. No other state can take over what has no basis."""
+
+    basis: _Basis | None
+    beyond: tuple[ReadBeyond, ...]
+    unguarded: frozenset[str]
+    loops: StageLoops
+    region: ElementBox
+
+
+class _Bounds:
+    """Bound inference of a state, as far as it was asked for: readers come before what they read.
+
+    Mutable: ``known`` grows, by the tables that it shows. A step changes few stages: what was found of the others, in
+    states before, is in ``earlier``, and holds where its basis does.
+    """
+
+    known: Inference
+
+    def __init__(self, state: ScheduleState, before: _Bounds | None) -> None:
+        bodies, reads = inline_bodies(state), who_reads(state)
+        self.dimensions = _dimensions(state)
+        self.found: dict[str, _StageBounds] = {}
+        self.earlier: dict[str, _StageBounds] = {}
+        facts = None
+        if before is not None and set(self.dimensions) == set(before.dimensions):
+            self.earlier, facts = before.earlier | before.found, before.known.facts
+        self._steps = steps_of(state, bodies)
+        self._waiting = [stage.name for stage in state.stages if stage.name in bodies]
+        self._loops: dict[str, StageLoops] = {}
+        self._regions: dict[str, ElementBox] = {}
+        self._memory: dict[str, ElementBox] = {}
+        self._unguarded: dict[str, frozenset[str]] = {}
+        self._beyond: dict[str, tuple[ReadBeyond, ...]] = {}
+        self.known = Inference(
+            bodies,
+            reads,
+            homes(state, reads),
+            self._loops,
+            self._regions,
+            self._memory,
+            self._unguarded,
+            self._beyond,
+            _facts(self.dimensions) if facts is None else facts,
+        )
+
+    def upto(self, state: ScheduleState, name: str) -> Inference:
+        """What is known once a stage is."""
+        while name not in self.found:
+            self._add(state, state.stage(self._waiting.pop()))
+        return self.known
+
+    def all(self, state: ScheduleState) -> Inference:
+        """What is known in the end."""
+        while self._waiting:
+            self._add(state, state.stage(self._waiting.pop()))
+        for stage in state.stages:
+            if stage.name not in self._beyond:  # inputs, and states of scans
+                self._beyond[stage.name] = tuple(reads_beyond(state, self.known, stage))
+        for name in self.found:
+            self._memory[name] = _memory(state, self.known, state.stage(name))
+        return self.known
+
+    def _add(self, state: ScheduleState, stage: Stage) -> None:
+        if stage.name in self.found:
+            return
+        if isinstance(stage.place, After):
+            self._add(state, state.stage(stage.place.stage))
+        basis, earlier = self._basis(state, stage), self.earlier.get(stage.name)
+        if basis is None or earlier is None or earlier.basis is None or not earlier.basis.is_same(basis):
+            self._infer(state, stage, basis)
+            return
+        self.found[stage.name] = earlier
+        self._beyond[stage.name], self._unguarded[stage.name] = earlier.beyond, earlier.unguarded
+        self._loops[stage.name], self._regions[stage.name] = earlier.loops, earlier.region
+
+    def _basis(self, state: ScheduleState, stage: Stage) -> _Basis | None:
+        """None where much else has a say: in the cell of a scan, and behind what iterations have finished."""
+        if stage.name in self._steps or isinstance(stage.place, After):
+            return None
+        stages, known = [stage], list[object]()
+        if isinstance(stage.place, At) or rounds_up(state):
+            readers = readers_of(state, self.known.reads, stage)
+            places = [stage.place, *(reader.place for reader in readers)]
+            around = [holder for place in places for holder, _ in enclosing_loops(state, place)]
+            stages = list(dict.fromkeys((stage, *readers, *around)))
+            known += [self.found.get(s.name) for s in stages[1:]]
+            known += [self.known.bodies] if rounded_axes(stage) else []
+        bodies = (body for s in stages for body in self.known.bodies[s.name])
+        return _Basis(tuple(stages), (*known, *bodies))
+
+    def _infer(self, state: ScheduleState, stage: Stage, basis: _Basis | None) -> None:
+        known, name = self.known, stage.name
+        beyond = self._beyond[name] = tuple(reads_beyond(state, known, stage))
+        ends = ends_read(known, stage)
+        region = _region(state, stage, known, ends)
+        if name in self._steps and isinstance(stage.place, (At, After)):
+            region = _at_steps(region, self._steps[name], known)
+        unguarded = self._unguarded[name] = unguarded_axes(state, known, stage, ends)
+        loops = self._loops[name] = _stage_loops(stage, region, known.bodies[name], unguarded)
+        self._regions[name] = _computed(stage, region, loops)
+        self.found[name] = _StageBounds(basis, beyond, unguarded, loops, self._regions[name])
+
+
+@renewed_once("bounds")
+def _bounds(state: ScheduleState, before: _Bounds | None) -> _Bounds:
+    return _Bounds(state, before)
 
 
 @once("bounds")
 def infer(state: ScheduleState) -> Inference:
     """Regions, loops and memory of all stages that are computed."""
-    bodies = inline_bodies(state)
-    reads = who_reads(state)
-    loops: dict[str, StageLoops] = {}
-    regions: dict[str, ElementBox] = {}
-    memory: dict[str, ElementBox] = {}
-    unguarded: dict[str, frozenset[str]] = {}
-    beyond: dict[str, tuple[ReadBeyond, ...]] = {}
-    facts = _dimension_facts(state)
-    known = Inference(bodies, reads, homes(state, reads), loops, regions, memory, unguarded, beyond, facts)
-    steps = steps_of(state, bodies)
-
-    def add(stage: Stage) -> None:
-        if stage.name in regions:
-            return
-        if isinstance(stage.place, After):
-            add(state.stage(stage.place.stage))
-        beyond[stage.name] = tuple(reads_beyond(state, known, stage))
-        ends = ends_read(known, stage)
-        region = _region(state, stage, known, ends)
-        if stage.name in steps and isinstance(stage.place, (At, After)):
-            region = _at_steps(region, steps[stage.name], known)
-        unguarded[stage.name] = unguarded_axes(state, known, stage, ends)
-        loops[stage.name] = _stage_loops(stage, region, bodies[stage.name], unguarded[stage.name])
-        regions[stage.name] = _computed(stage, region, loops[stage.name])
-
-    computed = [s for s in state.stages if s.name in bodies]
-    for stage in reversed(computed):
-        add(stage)
-    for stage in state.stages:
-        if stage.name not in beyond:  # inputs, and states of scans
-            beyond[stage.name] = tuple(reads_beyond(state, known, stage))
-    for stage in computed:
-        memory[stage.name] = _memory(state, known, stage)
-    return known
+    return _bounds(state).all(state)
 
 
 def _memory(state: ScheduleState, known: Inference, stage: Stage) -> ElementBox:
@@ -86,7 +180,7 @@ def loops_of(state: ScheduleState, stage: Stage) -> StageLoops:
     """The loops of one stage. Those of a stage that is computed whole follow from its shape, without its readers, if
     these read no more than that."""
     if isinstance(stage.place, (At, After)) or (rounds_up(state) and not isinstance(stage.place, Inlined)):
-        return infer(state).loops[stage.name]
+        return _bounds(state).upto(state, stage.name).loops[stage.name]
     return _stage_loops(stage, whole(stage), stage.op.body if isinstance(stage.op, ComputeOp) else ())
 
 
@@ -122,62 +216,14 @@ def _stage_loops(
     )
 
 
-@once("bodies")
-def inline_bodies(state: ScheduleState) -> dict[str, tuple[Expr, ...]]:
-    """The bodies of all stages that are not inlined, with the inlined ones put in where they are read.
-
-    Externs and scans have none, but an entry: what they read is ``op.inputs``. What several places read is fenced, so
-    that all see one value (see ``fences.py``).
-    """
-    bodies: dict[str, tuple[Expr, ...]] = {}
-    inlined: dict[Tensor, Expr] = {}
-    places = _places_that_read(state)
-
-    def put_in(node: object) -> Expr | None:
-        if isinstance(node, TensorRead) and isinstance(node.tensor, Tensor) and node.tensor in inlined:
-            axes = axes_of[node.tensor]
-            return substitute(inlined[node.tensor], dict(zip(axes, node.indices, strict=True)))
-        return None
-
-    axes_of: dict[Tensor, tuple[Var, ...]] = {}
-    for stage in state.stages:
-        if not isinstance(stage.op, ComputeOp):
-            if isinstance(stage.op, (ExternOp, ScanOp)):
-                bodies[stage.name] = ()
-            continue
-        body = fence_shared(tuple(rewrite(expr, put_in) for expr in stage.op.body))
-        if not isinstance(stage.place, Inlined):
-            bodies[stage.name] = body
-            continue
-        for tensor, expr in zip(stage.tensors, body, strict=True):
-            inlined[tensor] = fenced(expr) if places[tensor] > 1 else expr
-            axes_of[tensor] = tuple(axis.var for axis in stage.op.axis)
-    return bodies
+def _dimensions(state: ScheduleState) -> tuple[Var, ...]:
+    """The variables of the shapes, extents of at least 0."""
+    extents = (extent for stage in state.stages for tensor in stage.tensors for extent in tensor.shape)
+    return tuple(dict.fromkeys(node for extent in extents for node in walk(extent) if isinstance(node, Var)))
 
 
-def _places_that_read(state: ScheduleState) -> Counter[Tensor]:
-    """How many reads of each tensor the bodies have."""
-    found: Counter[Tensor] = Counter()
-    for stage in state.stages:
-        if isinstance(stage.op, ComputeOp):
-            reads = dict.fromkeys(read for body in stage.op.body for read in tensor_reads(body))
-            found.update(read.tensor for read in reads if isinstance(read.tensor, Tensor))
-    return found
-
-
-@once("bodies")
-def who_reads(state: ScheduleState) -> Reads:
-    """The stages that each stage reads once inlined ones are put in."""
-    return reads_of(state, inline_bodies(state))
-
-
-def _dimension_facts(state: ScheduleState) -> Facts:
+def _facts(dimensions: Collection[Var]) -> Facts:
     facts = NO_FACTS
-    dimensions: dict[Var, None] = {}
-    for stage in state.stages:
-        for tensor in stage.tensors:
-            for extent in tensor.shape:
-                dimensions.update((node, None) for node in walk(extent) if isinstance(node, Var))
     for var in dimensions:
         facts = facts.with_condition(var >= ZERO)
     return facts

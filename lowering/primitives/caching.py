@@ -103,7 +103,7 @@ class CacheRead(StageStep):
                 stages.append(stage)
             if stage.name == source.name:
                 stages.append(cache)
-        new = replace(state, stages=tuple(stages))
+        new = state.with_stages(tuple(stages))
         check_placements(new, state, f"cache_read {source.name}")
         return new
 
@@ -206,7 +206,7 @@ class CacheWrite(StageStep):
         cache = replace(make_stage(name, computing), scope=scope, place=starting_place(state, stage))
         written = replace(make_stage(stage.name, copying, stage.tensors), place=stage.place, scope=stage.scope)
         stages = [new for s in state.stages for new in ((cache, written) if s.name == stage.name else (s,))]
-        result = replace(state, stages=tuple(stages))
+        result = state.with_stages(tuple(stages))
         check_placements(result, state, f"cache_write {stage.name}")
         return result
 

@@ -63,7 +63,7 @@ class RFactor(StageStep):
         partial = self._partial_results(stage, reduction, name)
         total = self._total(stage, reduction, partial)
         stages = [made for s in state.stages for made in ((partial, total) if s.name == stage.name else (s,))]
-        new = replace(state, stages=tuple(stages))
+        new = state.with_stages(tuple(stages))
         check_placements(new, state, f"rfactor {stage.name}")
         return new
 

@@ -11,7 +11,7 @@ from ..nest.inference import Inference
 from ..nest.match_intrinsic import MismatchError
 from ..nest.nesting import enclosing_loops
 from ..nest.prefetches import UnknownReadsError
-from ..nest.realize import build_nest
+from ..nest.realize import check_fits
 from ..nest.regions import infer
 from ..report import schedule_error
 from ..state import At, Inlined, PrefetchAt, ScheduleState, Stage
@@ -38,7 +38,7 @@ def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
                 _check_prefetch(state, known, stage, prefetch, before)
     if any(s.tensorized is not None or s.prefetches for s in state.stages):
         try:
-            build_nest(state)
+            check_fits(state)
         except MismatchError as error:
             raise _mismatch(error, state.stage(error.stage), before) from None
         except UnknownReadsError as error:

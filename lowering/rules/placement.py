@@ -8,10 +8,11 @@ from dataclasses import replace
 from ...ir.constants import ZERO
 from ...ir.facts import prove
 from ...te.tensor import ComputeOp
+from ..nest.bodies import who_reads
 from ..nest.finished import UnfinishedError, finished
 from ..nest.inference import Inference
 from ..nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_of
-from ..nest.regions import infer, who_reads
+from ..nest.regions import infer
 from ..nest.scans import scan_of
 from ..report import literal, schedule_error
 from ..state import After, At, Before, Inlined, Place, ScheduleState, Stage

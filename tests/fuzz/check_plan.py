@@ -7,6 +7,7 @@ campaign talks to it so, because LLVM ends the process where it cannot select an
 import json
 import sys
 import traceback
+from dataclasses import replace
 
 import numpy as np
 import random_programs
@@ -15,6 +16,7 @@ from draw import runnable
 
 import loopwright as lw
 from loopwright.lowering.pipeline import realized_function
+from loopwright.lowering.report import nest_text
 from loopwright.lowering.rules.fold_order import require_order_of_definition
 from loopwright.lowering.same_state import same_state
 
@@ -26,6 +28,7 @@ def check(plan, native):
         program = random_programs.make_program(plan)
         s, refusals = random_schedules.make_schedule(program, plan, print_each=native)
         outcome |= {"accepted": [label(step) for step in s.trace], "refused": len(refusals)}
+        check_bounds(s)
         if native:
             check_trace(program, s)
         check_values(program, s, plan, native)
@@ -46,6 +49,13 @@ def check_trace(program, s):
     exec(s.trace.python(), {"s": printed})
     assert same_state(again.state, s.state), f"the JSON of the trace gives another state:\n{s.trace}"
     assert same_state(printed.state, s.state), f"the Python of the trace gives another state:\n{s.trace}"
+
+
+def check_bounds(s):
+    """What a state took over from those before it is what it finds by itself."""
+    alone = replace(s.state)
+    assert not alone.outdated
+    assert nest_text(s.state) == nest_text(alone), f"by itself the last state is\n{nest_text(alone)}\nit says\n{s}"
 
 
 def check_values(program, s, plan, native):

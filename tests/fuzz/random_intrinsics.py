@@ -12,7 +12,8 @@ from loopwright.ir.makers import as_index, broadcast_to, maximum, minimum
 from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import For, Store
 from loopwright.ir.visit import rewrite, substitute, walk
-from loopwright.lowering.nest.regions import inline_bodies, loops_of
+from loopwright.lowering.nest.bodies import inline_bodies
+from loopwright.lowering.nest.regions import loops_of
 from loopwright.te.tensor import make_compute, make_placeholder
 
 MAX_TILE = 64

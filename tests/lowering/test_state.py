@@ -4,8 +4,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.lowering.nest.bodies import who_reads
 from loopwright.lowering.nest.realize import realize
-from loopwright.lowering.nest.regions import infer, who_reads
+from loopwright.lowering.nest.regions import infer
 
 
 @pytest.fixture
