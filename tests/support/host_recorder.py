@@ -3,7 +3,7 @@
 A test asks if the package does, in the test's process or in a child of it: while the test runs, its module is imported,
 or a fixture of it is made. What was found is kept in pytest's cache, with the least time that the test took.
 ``--asking`` leaves out the tests that are known not to ask, and ``--turn`` with ``--budget`` the longest of them, but
-for those whose turn it is; what never ran stays.
+for those whose turn it is; what never ran stays. A round that is slower, as one under load, has fewer turns.
 """
 
 import math
@@ -31,18 +31,31 @@ described_host.install()
 
 def add_options(parser):
     parser.addoption("--asking", default="", help="run only tests that ask for one of: processor, instructions, cpus")
-    parser.addoption("--turn", default="0/1", help="K/N: of the longest tests, run only those of the K-th of N rounds")
-    parser.addoption("--budget", type=float, default=math.inf, help="seconds of tests that a round takes")
+    parser.addoption("--rounds", default="1", help="how many times longer tests take in each round, as 1,1,5")
+    parser.addoption("--turn", type=int, default=0, help="of the longest tests, run only those of this round, from 0")
+    parser.addoption("--budget", type=float, default=math.inf, help="seconds of tests that all rounds take together")
 
 
 def brief_seconds(seconds, rounds, budget):
-    """How long a test may take to run in each round, where longer ones run in one, and none exceeds the budget."""
-    total = sum(seconds) / rounds
+    """How long a test may take to run in each round, where longer ones run in one, and all together stay within the
+    budget. ``rounds`` says how many times longer tests take in each."""
+    in_one = len(rounds) / sum(1 / slowness for slowness in rounds)
+    total = sum(seconds) * in_one
     for longest in sorted(seconds):
-        total += longest * (1 - 1 / rounds)
+        total += longest * (sum(rounds) - in_one)
         if total > budget:
             return math.nextafter(longest, 0)
     return math.inf
+
+
+def turn_of(test, rounds):
+    """The round in which a longer test runs; all rounds get tests that take them equally long."""
+    position = zlib.crc32(test.encode()) / 2**32 * sum(1 / slowness for slowness in rounds)
+    for turn, slowness in enumerate(rounds[:-1]):
+        position -= 1 / slowness
+        if position < 0:
+            return turn
+    return len(rounds) - 1
 
 
 def _questions(begin):
@@ -75,14 +88,14 @@ class HostRecorder:
         if not wanted:
             return
         known = config.cache.get(CACHE_KEY, {})
-        turn, rounds = map(int, config.getoption("--turn").split("/"))
+        turn, rounds = config.getoption("--turn"), [float(s) for s in config.getoption("--rounds").split(",")]
         unknown = {"asks": wanted, "seconds": 0}
         asking = {item: found for item in items if wanted & {*(found := known.get(item.nodeid, unknown))["asks"]}}
         brief = brief_seconds([found["seconds"] for found in asking.values()], rounds, config.getoption("--budget"))
         kept, others = [], []
         for item in items:
             brief_or_turn = item in asking and (
-                asking[item]["seconds"] <= brief or zlib.crc32(item.nodeid.encode()) % rounds == turn
+                asking[item]["seconds"] <= brief or turn_of(item.nodeid, rounds) == turn
             )
             (kept if brief_or_turn else others).append(item)
         config.hook.pytest_deselected(items=others)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUSY_PROCESSES = 8
 NO_TESTS_RAN = 5
 MINUTES = 20
-"""That all rounds take, on two idle cores."""
+"""That all rounds take, on two idle cores, if each test in one round does not take longer."""
 BEGIN_SECONDS = 20
 """That a round takes before its first test: each process reads all of them."""
 
@@ -46,10 +46,9 @@ def run(machine, arguments):
     return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
 
 
-def budget(loads, jobs):
-    """Seconds of tests for each round, some of which are under load: there a process has so much less of a core."""
-    slowness = sum(1 + BUSY_PROCESSES / jobs if loaded else 1 for loaded in loads)
-    return max(MINUTES * 60 / slowness - BEGIN_SECONDS, BEGIN_SECONDS) * jobs
+def slowness(loaded, jobs):
+    """How many times longer tests take: under load, a process has so much less of a core."""
+    return 1 + BUSY_PROCESSES / jobs if loaded else 1
 
 
 def main():
@@ -67,15 +66,16 @@ def main():
     if not options.machines and not options.load:
         rounds.append((MACHINES[0], True))
     if not options.all:
-        seconds = budget([loaded for _, loaded in rounds], options.jobs)
-        arguments = ["--asking", "processor", "--budget", str(seconds), *arguments]
+        times = ",".join(str(slowness(loaded, options.jobs)) for _, loaded in rounds)
+        seconds = max(MINUTES * 60 - BEGIN_SECONDS * len(rounds), 0) * options.jobs
+        arguments = ["--asking", "processor", "--rounds", times, "--budget", str(seconds), *arguments]
     failed = []
     for turn, (machine, loaded) in enumerate(rounds):
         name = f"{machine.cpu}, {machine.cpus} cpus{', under load' if loaded else ''}"
         print(f"== {name}", flush=True)
         begin = time.monotonic()
         with load() if loaded else nullcontext():
-            code = run(machine, ["-n", str(options.jobs), "--turn", f"{turn}/{len(rounds)}", *arguments])
+            code = run(machine, ["-n", str(options.jobs), "--turn", str(turn), *arguments])
         print(f"== {name}: {time.monotonic() - begin:.0f} s", flush=True)
         if code not in (0, NO_TESTS_RAN):
             failed.append(name)
