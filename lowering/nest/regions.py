@@ -216,6 +216,7 @@ def _stage_loops(
     )
 
 
+@once("bodies")
 def _dimensions(state: ScheduleState) -> tuple[Var, ...]:
     """The variables of the shapes, extents of at least 0."""
     extents = (extent for stage in state.stages for tensor in stage.tensors for extent in tensor.shape)
