@@ -18,6 +18,9 @@ from ..ir.visit import free_vars
 OUT_OF_MEMORY = -1
 RECORDED = -2
 """A check of a debug build has failed, and the record in the context tells which."""
+CODE_BITS = 16
+"""A model's entry returns the code of the step that failed in these low bits, and above them the step's number, from
+1."""
 
 RECORD = 1
 MAX_RECORDED = 64

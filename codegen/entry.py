@@ -18,12 +18,11 @@ from llvmlite import ir as llvm_ir
 from ..artifact.block import FrameLayout, ModelStep, RunBlock
 from ..artifact.options import CodegenOptions
 from ..base.target import Target
+from .abi import CODE_BITS
 from .compile import CompiledCode, compile_text
 from .machine import data_layout
 from .stage_entry import StageEmitter
 from .types import I32, I64, PTR
-
-CODE_BITS = 16
 
 
 def compile_entry(

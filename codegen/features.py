@@ -13,8 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from functools import cache
 
+from ..artifact.remembered import remembered
 from ..base.child_python import python_command
-from ..base.errors import TargetError
+from ..base.errors import CacheError, TargetError
 from .llvm_memory import require_for_compiling
 
 _X86 = (
@@ -37,6 +38,8 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 """For each architecture, the features that a Target lists: those that code generation or strategies may ask for, and
 those whose instructions LLVM takes unasked. A virtual machine may lack some that the name of its cpu implies."""
+
+_NAMES = re.compile(r"[\w.+-]*( [\w.+-]+)*")
 
 _V2 = frozenset(["sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "crc32"])
 _V3 = _V2.union(["avx", "f16c", "fma", "avx2", "bmi", "bmi2", "lzcnt", "movbe"])
@@ -71,7 +74,16 @@ def implied_features(triple: str, cpu: str, attributes: str = "") -> frozenset[s
     """
     if is_level(triple, cpu) and not attributes:
         return LEVELS[cpu]
-    return probed_features(triple, cpu, attributes)
+    names = " ".join(FEATURES.get(triple.split("-", 1)[0], ()))
+    question = f"{triple} {cpu} {attributes} of {names}"
+    return remembered(
+        "features",
+        (cpu, triple),
+        question,
+        lambda: probed_features(triple, cpu, attributes),
+        lambda found: _lines(tuple(sorted(found))),
+        lambda data: frozenset(_names_in(data, 1)[0]),
+    )
 
 
 def probed_features(triple: str, cpu: str, attributes: str) -> frozenset[str]:
@@ -109,14 +121,38 @@ llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu="help")
 
 @cache
 def known_names(triple: str) -> KnownNames:
-    """All names that LLVM knows for a triple; takes a child process, about 0.15 s. Raises ``TargetError`` for a triple
-    that LLVM does not know."""
+    """All names that LLVM knows for a triple. Raises ``TargetError`` for a triple that LLVM does not know."""
+    return remembered(
+        "names",
+        ("cpus and features", triple),
+        triple,
+        lambda: _listed_names(triple),
+        lambda found: _lines(found.cpus, found.features),
+        lambda data: KnownNames(*_names_in(data, 2)),
+    )
+
+
+def _listed_names(triple: str) -> KnownNames:
+    """The same, of a child process, which takes about 0.15 s."""
     code, printed = _in_a_child(_LIST_NAMES, triple)
     if code != 0:
         raise TargetError(f"LLVM knows no target of triple {triple!r}: {_reason(printed)}")
     cpus, _, features = printed.partition("Available features for this target:")
     pattern = re.compile(r"^  (\S+) +- ", re.MULTILINE)
     return KnownNames(tuple(pattern.findall(cpus)), tuple(pattern.findall(features)))
+
+
+def _lines(*tuples: tuple[str, ...]) -> bytes:
+    """Names as text, a line for each tuple."""
+    return "\n".join(" ".join(names) for names in tuples).encode()
+
+
+def _names_in(data: bytes, count: int) -> list[tuple[str, ...]]:
+    """The names in so many lines. Raises ``CacheError`` for anything else."""
+    lines = data.decode(errors="replace").split("\n")
+    if len(lines) != count or not all(_NAMES.fullmatch(line) for line in lines):
+        raise CacheError("it is no list of names")
+    return [tuple(line.split()) for line in lines]
 
 
 _TRY_OUT = """

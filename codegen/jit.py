@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 import llvmlite.binding as llvm
 
@@ -15,10 +16,12 @@ from ..artifact.nest_source import NestSource
 from ..base.errors import InternalError
 from ..base.target import Target
 from .abi import LIBC_SYMBOLS, LIBM_SYMBOLS
-from .compile import CompiledCode
 from .llvm_memory import require_for_linking
 from .machine import linking_machine
 from .profiling.perf import LoadedFunctions, perf_wanted
+
+if TYPE_CHECKING:
+    from .compile import CompiledCode  # code is loaded without what makes it
 
 _numbers = itertools.count()
 

@@ -1,27 +1,16 @@
 """The beginning of a stage in a model's entry: numbers of the run become dimensions, what follows from them is checked,
-and memory is had for all that the stage writes.
-
-Memory stands in a table, whose address is in the frame, of 8-byte words:
-
-    grow, owner,                            i8* grow(owner, number, bytes): memory, or null where it is refused
-    (address, bytes, needed, idle) a stage, its memory, which grows where it is too small
-    (address, bytes, mode) an output,       of those whose size a stage is the first to know
-
-An output's ``mode`` is 0 where its memory is given, and has to do; 1 where a new one is allocated at each run, for
-which ``grow`` grants the bytes; 2 where it is memory that grows. ``grow`` counts outputs behind the stages, and writes
-what there is then into the table. ``needed`` are the bytes that the last run needed; ``idle`` counts the runs in a row
-that needed much less than there is, and after many of them ``grow`` is called for less.
+and memory is had for all that the stage writes (``artifact/memory_table.py``).
 """
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import assert_never
 
 from llvmlite import ir as llvm_ir
 
 from ..artifact.block import Birth, BornDimension, BornOutput, FrameLayout, RunStage
 from ..artifact.extents import Extent
+from ..artifact.memory_table import IDLE, NEEDED, OutputMode, output_word, stage_word
 from ..artifact.stage_refusals import (
     MAX_EXTENT,
     NegativeExtent,
@@ -38,36 +27,6 @@ from .formulas import FormulaEmitter
 from .lanes import external
 from .stage_memory import plan_stage
 from .types import I1, I8, I32, I64, PTR, size_type
-
-
-class OutputMode(IntEnum):
-    """Whose memory an output is."""
-
-    GIVEN = 0
-    NEW = 1
-    KEPT = 2
-
-
-GROW_WORDS = 2
-STAGE_WORDS = 4
-NEEDED, IDLE = 2, 3
-"""Words of a stage, behind the first."""
-OUTPUT_WORDS = 3
-
-
-def stage_word(number: int) -> int:
-    """The first word of a stage in the table of memory."""
-    return GROW_WORDS + STAGE_WORDS * number
-
-
-def output_word(stages: int, number: int) -> int:
-    """The first word of the output of that number among those of the table."""
-    return stage_word(stages) + OUTPUT_WORDS * number
-
-
-def table_words(stages: int, outputs: int) -> int:
-    """The words of a table of memory for so many stages and outputs."""
-    return output_word(stages, outputs)
 
 
 class StageEmitter:

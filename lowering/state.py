@@ -424,8 +424,8 @@ def once(aspect: Aspect) -> Callable[[Callable[[ScheduleState], A]], Callable[[S
 def renewed_once(
     aspect: Aspect,
 ) -> Callable[[Callable[[ScheduleState, A | None], A]], Callable[[ScheduleState], A]]:
-    """As ``once``, of a function that is given its answer for the state before as well, or None, to take over what
-    still holds."""
+    """A function that works once, as with ``once``, and is given its answer for the state before, or None, to take over
+    what still holds."""
 
     def decorate(function: Callable[[ScheduleState, A | None], A]) -> Callable[[ScheduleState], A]:
         @wraps(function)

@@ -5,7 +5,6 @@ Mutable: an engine loads its code and makes its executors once, under a lock; th
 
 from __future__ import annotations
 
-import asyncio
 import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +20,6 @@ from ..base.memory import memory_errors, memory_limit
 from ..base.quantities import count_text
 from .arrays import Array
 from .bound_engine import BoundEngine
-from .engine_html import engine_html
 from .executor import Executor, Place, context_of
 from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
@@ -31,9 +29,6 @@ from .functions.symbols import function_symbols, model_symbols
 from .held_memory import HeldMemory
 from .library import Library
 from .loaded_model import LoadedModel
-from .measure.compare import Comparison, SteppedRun, collect_steps, compare_steps
-from .measure.measure_profile import measure_profile
-from .measure.profile import Profile
 from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
 from .outputs import RunOutputs
@@ -49,7 +44,9 @@ from .threads.fork_lock import ForkLock
 from .threads.thread_pool import SHARED_POOL, PoolLease
 
 if TYPE_CHECKING:
+    from .measure.compare import Comparison, SteppedRun
     from .measure.onnx_reference import Reference
+    from .measure.profile import Profile
 
 
 class Engine:
@@ -123,6 +120,8 @@ class Engine:
 
     def _repr_html_(self) -> str:
         executors = () if self._executors is None else self._executors.executors
+        from .engine_html import engine_html  # it knows engines
+
         return engine_html(self.library, self._configs, executors, self.tactics)
 
     def __reduce__(self) -> NoReturn:
@@ -217,6 +216,8 @@ class Engine:
 
     async def run_async(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> RunOutputs:
         """The outputs, for coroutines: others go on meanwhile."""
+        import asyncio  # takes longer to import than some models to load
+
         return await asyncio.wrap_future(self.submit(inputs, out, threads))
 
     def bind(self, inputs: Values) -> BoundEngine:
@@ -264,6 +265,8 @@ class Engine:
         """Where the time of a call goes: each fused function beside the machine's peak and bandwidth of these seconds,
         and what the call takes around them. Takes about a second, and some hundred calls of the model, all on the first
         executor."""
+        from .measure.measure_profile import measure_profile
+
         arrays = self._input_arrays(inputs)
         model = self.library.model
 
@@ -294,6 +297,8 @@ class Engine:
         same model, or a function from inputs by name to values by name.
         Raises ``ModelError`` where it cannot be evaluated, or has no value in common with the model.
         """
+        from .measure.compare import compare_steps
+
         arrays = self._input_arrays(inputs)
         named = self._signature.named(arrays)
         if isinstance(reference, Library):
@@ -306,6 +311,8 @@ class Engine:
 
     def values(self, inputs: Values) -> dict[str, Array]:
         """Copies of the values of the imported model, by name, that fused functions leave in memory."""
+        from .measure.compare import collect_steps
+
         return self._look(self._input_arrays(inputs), collect_steps)
 
     def _input_arrays(self, inputs: Values) -> list[Array]:
@@ -326,6 +333,7 @@ class Engine:
 
     def _look(self, arrays: Sequence[Array], look: Callable[[SteppedRun], Result]) -> Result:
         """What ``look`` gives for the steps of a run on these inputs."""
+        from .measure.compare import SteppedRun
 
         def run(executor: Executor) -> Result:
             return executor.by_steps(arrays, lambda calls, slots: look(SteppedRun(self.library.model, calls, slots)))

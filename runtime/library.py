@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..artifact.block_json import block_from_json, block_json
 from ..artifact.dimension_bounds import DimensionBounds
@@ -32,10 +32,11 @@ from ..base.timing import CompileTiming
 from ..base.value_form import ValueForm
 from ..codegen.host import host_target
 from ..codegen.object_check import check_object
-from .exports.export import Exported, Kind, Weights, export_model
 from .foreign import why_not_here
-from .reemit import for_this_machine
 from .tensor_specs import TensorSpecs
+
+if TYPE_CHECKING:
+    from .exports.export import Exported, Kind, Weights
 
 
 class Library:
@@ -106,6 +107,8 @@ class Library:
         Raises ``TargetError`` where there is no linker, or the target cannot have what is asked for; ``ModelError``
         where files cannot be written, or weights are too large to lie inside.
         """
+        from .exports.export import export_model  # what runs models does without the code generator
+
         return export_model(self.model, folder, kind, name, weights)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -163,6 +166,8 @@ def _runnable(model: CompiledModel, path: str) -> CompiledModel:
     if model.target.arch != host_target().arch:
         raise TargetError(f"{path} cannot run here: {problem}")
     try:
+        from .reemit import for_this_machine  # as above
+
         return for_this_machine(model)
     except TargetError as error:
         raise TargetError(f"{path} cannot run here: {problem}, and {error}") from None

@@ -8,8 +8,7 @@ from typing import NoReturn
 from ..artifact.function import CompiledFunction
 from ..artifact.model import CompiledModel
 from ..base.errors import InternalError, KernelError, OutOfMemoryError
-from ..codegen.abi import OUT_OF_MEMORY
-from ..codegen.entry import CODE_BITS
+from ..codegen.abi import CODE_BITS, OUT_OF_MEMORY
 from ..codegen.jit import LoadedCode
 from .arrays import Array, address_of
 from .functions.host_call import ENTRY, HostCall, watched

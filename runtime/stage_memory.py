@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..artifact.memory_table import NEEDED, OutputMode, output_word, stage_word, table_words
 from ..artifact.model import CompiledModel
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
-from ..codegen.stage_entry import NEEDED, OutputMode, output_word, stage_word, table_words
 from .arrays import Array, address_of
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

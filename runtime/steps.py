@@ -6,7 +6,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 
-from ..codegen.entry import CODE_BITS
+from ..codegen.abi import CODE_BITS
 from ..codegen.jit import LoadedCode
 from .functions.host_call import ENTRY, watched
 from .loaded_model import LoadedModel

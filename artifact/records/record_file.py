@@ -11,11 +11,10 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar
-
-from filelock import FileLock
 
 from ...base.errors import RecordError
 from .note import NOTE_FORMAT
@@ -124,7 +123,7 @@ def rewrite_records(path: str | os.PathLike[str], kept: Callable[[Sequence[Recor
     file = Path(path)
     aside = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
     try:
-        with FileLock(f"{file}.lock"):
+        with _lock(file):
             records, _ = read_records(file, Record.from_json)
             try:
                 aside.write_bytes(b"".join(map(_line, kept(records))))
@@ -135,9 +134,16 @@ def rewrite_records(path: str | os.PathLike[str], kept: Callable[[Sequence[Recor
         raise RecordError(f"the tuning records {file} cannot be written: {error.strerror or error}") from error
 
 
+def _lock(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
+    """Held by one writer of a file at a time."""
+    from filelock import FileLock  # engines read records, and seldom write any
+
+    return FileLock(f"{os.fspath(path)}.lock")
+
+
 def _append(path: str | os.PathLike[str], lines: bytes) -> None:
     try:
-        with FileLock(f"{os.fspath(path)}.lock"), Path(path).open("a+b", buffering=0) as file:
+        with _lock(path), Path(path).open("a+b", buffering=0) as file:
             if _is_torn(file):  # a writer that crashed left half a line
                 lines = b"\n" + lines
             written = file.write(lines)

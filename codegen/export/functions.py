@@ -11,7 +11,7 @@ from llvmlite import ir as llvm_ir
 from ...artifact.extents import demand
 from ...artifact.model import CompiledModel
 from ...base.target import Target
-from ..entry import CODE_BITS
+from ..abi import CODE_BITS
 from ..formulas import FormulaEmitter
 from ..lanes import external
 from ..machine import data_layout

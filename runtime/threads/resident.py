@@ -6,8 +6,10 @@ import functools
 
 import llvmlite.binding as llvm
 
+from ...artifact.remembered import remembered
+from ...base.target import Target
 from ...codegen.llvm_memory import require_for_compiling, require_for_linking
-from ...codegen.pipeline import run_pipeline
+from ...codegen.object_check import check_object
 from .fork_lock import ForkLock
 
 _lock = ForkLock()
@@ -20,7 +22,7 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
     The text may leave out triple and data layout. Symbols that it does not define come from the running process.
     """
     global _loaded  # noqa: PLW0603  (library names in a process must differ)
-    image = _compiled(ir_text, speed_level)
+    image = _object(ir_text, exports[0], speed_level)
     require_for_linking([image])
     library = llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
     for name in exports:
@@ -37,8 +39,22 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
 
 
 @functools.cache
+def _object(ir_text: str, symbol: str, speed_level: int) -> bytes:
+    """Object code for the architecture at hand, with a function of that name; it may be loaded several times. The cache
+    on disk has it after the first process that asks."""
+    triple = llvm.get_process_triple()
+
+    def checked(data: bytes) -> bytes:
+        check_object(data, Target(triple, "generic"), symbol)
+        return data
+
+    question = f"{triple} {speed_level}\n{ir_text}"
+    return remembered("resident", (symbol, triple), question, lambda: _compiled(ir_text, speed_level), bytes, checked)
+
+
 def _compiled(ir_text: str, speed_level: int) -> bytes:
-    """Object code for the machine at hand; it may be loaded several times."""
+    from ...codegen.pipeline import run_pipeline  # code that the cache has is loaded without passes
+
     require_for_compiling(ir_text)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

@@ -15,6 +15,7 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.codegen import compile as compile_step
 from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
+from loopwright.codegen.machine import feature_string
 from loopwright.ir.build import make_buffer
 from loopwright.ir.constants import const
 from loopwright.ir.expr import Load
@@ -26,6 +27,7 @@ ABOUT = About("object", "twice", "llvm -mcpu=x86-64", "LLVM 0")
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
+    feature_string(resolve_target("native"))  # what LLVM says of it is remembered elsewhere
     monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
     return tmp_path
 

@@ -132,7 +132,7 @@ def plain(text):
     """The text with signs in the places of what differs from run to run."""
     text = re.sub(r"-?\d[\d,]*\.\d+(e[+-]?\d+)?|\b\d+(?= ?(ns|µs|ms|s|B|KiB|MiB|GFLOP/s|GB/s|%)(?!\w))", "#", text)
     text = re.sub(r"# (ns|µs|ms|s)\b", "# s", re.sub(r"# (B|KiB|MiB)\b", "# B", text))
-    text = re.sub(r"(?<![A-Za-z0-9])[0-9a-f]{9,12}\b", "#", text)
+    text = re.sub(r"(?<![A-Za-z0-9])[0-9a-f]{9,12}\b|^\d+(?= entries)", "#", text, flags=re.MULTILINE)
     return "\n".join(map(plain_line, (line for line in text.splitlines() if not PROGRESS.search(line))))
 
 

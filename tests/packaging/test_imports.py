@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import loopwright
+import loopwright as lw
 
 ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -100,6 +101,24 @@ lw.ExplorerPage(Document("C", "", (pane,), (entry,))).save("page.html")
 """
     _run(["-c", program], tmp_path)
     assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!")
+
+
+def test_a_library_is_loaded_and_run_without_the_compiler(tmp_path):
+    x = lw.var("x", (3, 5), "float32")
+    lw.compile(lw.Function([x], lw.nn.softmax(x * 2.0)), "native").save(tmp_path / "softmax.lwlib")
+    program = """
+import sys
+import numpy as np
+import loopwright as lw
+engine = lw.Engine(lw.load("softmax.lwlib"), threads=2)
+(y,) = engine(np.zeros((3, 5), np.float32))
+np.testing.assert_allclose(y, 0.2, rtol=1e-6)
+folders = ("api", "compiler", "frontend", "graph", "kernels", "lowering", "ops", "schedules", "te", "tuning")
+modules = ("codegen.compile", "codegen.entry", "codegen.module", "codegen.stmt", "ir.simplify", "runtime.exports")
+assert not [name for name in (*folders, *modules) if f"loopwright.{name}" in sys.modules]
+assert not [name for name in ("asyncio", "filelock", "onnx", "rich") if name in sys.modules]
+"""
+    _run(["-c", program], tmp_path)
 
 
 def test_a_folder_without_modules_hides_no_name(tmp_path):
