@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ....base.dtype import DType
 from ....base.target import Target
@@ -19,7 +20,7 @@ from .attrs import ConvAttrs
 from .layouts import data_layout, kernel_layout
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached properties
 class ConvProblem:
     """A call of ``nn.conv1d``, ``nn.conv2d`` or ``nn.conv3d`` that has its type, for a target.
 
@@ -105,19 +106,19 @@ class ConvProblem:
         """The number of images, if it is known."""
         return const_int(self._extents_of_result["N"])
 
-    @property
+    @cached_property
     def outputs(self) -> tuple[int, ...] | None:
         """The spatial extents of the result; None unless all are known."""
         extents = tuple(const_int(self._extents_of_result[axis]) for axis in spatial_axes(self.rank))
         known = tuple(extent for extent in extents if extent is not None)
         return known if len(known) == self.rank else None
 
-    @property
+    @cached_property
     def window(self) -> tuple[int, ...]:
         """The extents of the window, one for each spatial axis."""
         return known_window([self._extents_of_weight[axis] for axis in spatial_axes(self.rank)])
 
-    @property
+    @cached_property
     def filters(self) -> int:
         """The filters of all groups, without what fills up the last block of the weight."""
         return const_int(self._extents_of_result["C"]) or 0
@@ -164,10 +165,10 @@ class ConvProblem:
         """Whether some stride is not 1."""
         return math.prod(self.attrs.strides) > 1
 
-    @property
+    @cached_property
     def _extents_of_weight(self) -> dict[str, Expr]:
         return self.attrs.kernel.extents(self.weight.shape)
 
-    @property
+    @cached_property
     def _extents_of_result(self) -> dict[str, Expr]:
         return self.attrs.out.extents(self.result.shape)

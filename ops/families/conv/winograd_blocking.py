@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from ....base.dtype import DType
 from ....base.target import Target
@@ -52,7 +53,7 @@ class WinogradBlocking:
     cycles: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, for the cached property
 class Products:
     """The products of one image: for each of ``planes``, tiles × channels by channels × filters, in panels of
     ``width`` filters."""
@@ -71,11 +72,12 @@ class Products:
         blocks = (self.channels + self.filters) / self.target.lanes(self.dtype)
         return self.tiles * blocks * (CYCLES_PER_TRANSFORM + CYCLES_PER_PAIR * self.planes**2)
 
-    @property
+    @cached_property
     def vectors(self) -> int:
         """How many vectors the filters of a panel are."""
         return math.ceil(self.width / self.target.lanes(self.dtype))
 
+    @lru_cache(maxsize=1024)  # noqa: B019  a value: each of a problem's candidates asks for an equal one
     def best(self, unit: int = 1) -> WinogradBlocking:
         """The blocking that costs least; of equals, the one with fewer groups, and fewer panels together. A group is a
         multiple of ``unit``, or all tiles."""
