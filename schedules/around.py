@@ -25,18 +25,35 @@ def schedule_around(
 ) -> tuple[Schedule, Tensor]:
     """A schedule in which all is inlined or scheduled but ``keep`` and one tensor, which is given: the one to tile.
 
-    It is the function's output if that is the only one and has the anchor's shape; else it is the anchor.
+    It is the function's output if that is the only one, has the anchor's shape, and computes what is fused behind the
+    anchor by itself; else it is the anchor.
     """
-    schedule = create_schedule(outputs)
     whole = len(outputs) == 1 and len(outputs[0].shape) == len(anchor.shape)
     fits = whole and all(a is b for a, b in zip(outputs[0].shape, anchor.shape, strict=True))
     main = outputs[0] if fits else anchor
-    names = {schedule[tensor].name for tensor in (*keep, main)}
+    schedule = create_schedule(outputs)
     auto_inline_injective(schedule, (*keep, main))
+    if main is not anchor and _stages_between(schedule, anchor, main):
+        main, schedule = anchor, create_schedule(outputs)
+        auto_inline_injective(schedule, (*keep, main))
+    names = {schedule[tensor].name for tensor in (*keep, main)}
     for stage in schedule.state.stages:
         if not (stage.is_input or stage.name in names or is_inlined(schedule.state, stage.name)):
             schedule_stage(schedule[stage.name], target)
     return schedule, main
+
+
+def _stages_between(schedule: Schedule, anchor: Tensor, main: Tensor) -> bool:
+    """Whether some stage behind the anchor is computed apart from the main one, which then does not read all that the
+    anchor is made of."""
+    state = schedule.state
+    behind = {schedule[anchor].name}
+    for stage in state.stages:  # in order of computation
+        if any(state.stage_of(tensor).name in behind for tensor in stage.op.inputs):
+            behind.add(stage.name)
+            if stage.name != schedule[main].name and not is_inlined(state, stage.name):
+                return True
+    return False
 
 
 def schedule_around_sums(
