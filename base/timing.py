@@ -43,6 +43,18 @@ class CompileTiming(BriefRepr):
 
         return timing_text(self)
 
+    def _repr_html_(self) -> str:
+        from .timing_html import timing_html  # it knows timings
+
+        return timing_html(self)
+
+    @property
+    def html(self) -> str:
+        """A page with a flame graph: each stage as wide as its seconds, above its parts."""
+        from .timing_html import timing_page  # as above
+
+        return timing_page(self)
+
     @property
     def functions(self) -> tuple[CompileTiming, ...]:
         """The functions among all parts, in the order in which they were compiled."""

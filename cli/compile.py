@@ -15,7 +15,7 @@ from ..codegen.export.names import c_function_name
 from ..runtime.exports.export import Kind, Weights, shared_suffix
 from .fill_shapes import with_shapes
 from .model_options import add_model_options
-from .output_file import check_output_file
+from .output_file import check_output_file, write_text
 from .program import compile_with_progress
 
 LIBRARY = ".lwlib"
@@ -54,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "serve; repeatable",
     )
     parser.add_argument("--timings", action="store_true", help="show what each stage of the compilation took")
+    parser.add_argument("--flame-graph", type=Path, metavar="FILE", help="write what each stage took as a page of HTML")
     add_model_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -65,6 +66,7 @@ def _run(arguments: argparse.Namespace) -> int:
     _check_output(arguments.output, arguments.weights, arguments.alternatives)
     if arguments.output.suffix == LIBRARY:  # exports make their folder
         check_output_file(arguments.output, "the library")
+    check_output_file(arguments.flame_graph)
     start = time.perf_counter()
     options = arguments.line_tables, arguments.alternatives, arguments.unfused
     library = with_shapes(
@@ -72,6 +74,8 @@ def _run(arguments: argparse.Namespace) -> int:
     )
     files = _write(library, arguments.output, arguments.weights)
     seconds, count = time.perf_counter() - start, len(library.functions)
+    if arguments.flame_graph and library.timings:
+        write_text(arguments.flame_graph, library.timings.html)
     if arguments.json:
         facts = {"files": {str(path): path.stat().st_size for path in files}, "seconds": seconds, "functions": count}
         specs = {"inputs": [str(s) for s in library.inputs], "outputs": [str(s) for s in library.outputs]}

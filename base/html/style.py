@@ -64,6 +64,13 @@ STYLE = """
 .loopwright-view.loopwright-view .lw-table .lw-number {
   text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums;
 }
+.loopwright-view .lw-flame { box-sizing: border-box; min-width: 0; overflow: hidden; }
+.loopwright-view > .lw-flame { margin-block: 6px 10px; }
+.loopwright-view .lw-flame-parts { display: flex; align-items: flex-start; }
+.loopwright-view .lw-flame-name {
+  margin: 0 1px 1px 0; padding: 1px 4px; border-radius: 2px; background: var(--lw-bar); overflow: hidden;
+  font: 12px/1.4 var(--lw-code); white-space: nowrap; text-overflow: ellipsis;
+}
 .loopwright-view .lw-share {
   display: inline-block; min-width: 90px; padding: 0 4px; border-radius: 2px; text-align: right;
   background: linear-gradient(to right, var(--lw-bar) var(--lw-share), transparent var(--lw-share));

@@ -93,6 +93,8 @@ def test_compile_tells_what_its_stages_took(folder, tmp_path, capsys, monkeypatc
     timings = json.loads(command(capsys, *line, "--json"))["timings"]
     assert timings["name"] == "compile"
     assert "plan_layouts" in str(timings)
+    command(capsys, *line, "--flame-graph", tmp_path / "flame.html")
+    assert "plan_layouts" in (tmp_path / "flame.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("output", "files"), [("m.o", ["m.h", "m.o"]), ("m.ll", ["m.h", "m.ll", "m.weights"])])
