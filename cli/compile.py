@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError
+from ..api.given_states import GivenStates
 from ..artifact.section_file import is_section_file
 from ..base.quantities import bytes_text, count_text, seconds_text
 from ..codegen.export.names import c_function_name
@@ -53,6 +54,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="leave the calls of an operator, such as nn.matmul, functions of their own, which tactics of Python can "
         "serve; repeatable",
     )
+    parser.add_argument(
+        "--state",
+        action="append",
+        default=[],
+        metavar="OUTPUT=INPUT",
+        help="of .lwlib: an output that is an input of the next run, which sessions of an engine keep in place, as "
+        "present.0=past.0; repeatable; auto for the pairs that exporters' names tell of",
+    )
     parser.add_argument("--timings", action="store_true", help="show what each stage of the compilation took")
     parser.add_argument("--flame-graph", type=Path, metavar="FILE", help="write what each stage took as a page of HTML")
     add_model_options(parser)
@@ -63,12 +72,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     if is_section_file(arguments.model):
         raise ModelError(f"{arguments.model} is a library, compiled already: give the model it was made of")
-    _check_output(arguments.output, arguments.weights, arguments.alternatives)
+    state = _states(arguments.state)
+    _check_output(arguments.output, arguments.weights, arguments.alternatives, state)
     if arguments.output.suffix == LIBRARY:  # exports make their folder
         check_output_file(arguments.output, "the library")
     check_output_file(arguments.flame_graph)
     start = time.perf_counter()
-    options = arguments.line_tables, arguments.alternatives, arguments.unfused
+    options = arguments.line_tables, arguments.alternatives, arguments.unfused, state
     library = with_shapes(
         arguments.model, dict(arguments.shape), lambda shapes: compile_with_progress(arguments, shapes, *options)
     )
@@ -91,7 +101,24 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check_output(output: Path, weights: Weights | None, alternatives: bool) -> None:
+def _states(given: Sequence[str]) -> GivenStates:
+    """What ``lw.compile`` takes as ``state``. Raises ``RuntimeArgumentError`` for a text that is no pair of names."""
+    if not given:
+        return None
+    if list(given) == ["auto"]:
+        return "auto"
+    pairs = {}
+    for text in given:
+        output, equals, name = text.partition("=")
+        if not (output and equals and name) or output in pairs:
+            raise RuntimeArgumentError(
+                f"--state takes OUTPUT=INPUT, each output once, or auto by itself, found {text!r} in {' '.join(given)}"
+            )
+        pairs[output] = name
+    return pairs
+
+
+def _check_output(output: Path, weights: Weights | None, alternatives: bool, state: GivenStates) -> None:
     """Raises ``RuntimeArgumentError`` for a name that says nothing of what to write, or that code cannot have."""
     suffix = output.suffix
     if suffix != LIBRARY and suffix not in EXPORTS:
@@ -102,6 +129,8 @@ def _check_output(output: Path, weights: Weights | None, alternatives: bool) -> 
         raise RuntimeArgumentError(
             f"--alternatives is for {LIBRARY}, where engines choose; {suffix} is code of one choice"
         )
+    if suffix in EXPORTS and state is not None:
+        raise RuntimeArgumentError(f"--state is for {LIBRARY}: code in {suffix} keeps none from run to run yet")
     if suffix in EXPORTS and (name := c_function_name(output.stem)) != output.stem:
         raise RuntimeArgumentError(
             f"functions of C have the name of the output, and {output.stem!r} is none that they can have: take "

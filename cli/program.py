@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
+from ..api.given_states import GivenStates
 from ..base.bounded_dimension import BoundedDimension
 from ..base.quantities import bytes_text, count_text, seconds_text
 from ..graph.types import GivenShape
@@ -96,6 +97,7 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
         _check_batch([i for i in inputs if i.name not in known])
     if library is not None:
         _check_arrays(arguments.model, library)
+        _check_stateless(arguments.model, library)
         _check_fixed(arguments.model, inputs, asked)
         shapes = library_shapes(library, inputs, known, batch)
         tell(shapes, known)
@@ -109,6 +111,15 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
         raise advised(error, inputs, asked) from error
     _check_arrays(arguments.model, library)
     return Program(library, complete(given, library.inputs, shapes), time.perf_counter() - start, True)
+
+
+def _check_stateless(file: Path, library: Library) -> None:
+    if library.model.states:
+        names = ", ".join(library.states.names)
+        raise RuntimeArgumentError(
+            f"{file} keeps the state {names} from run to run, in sessions, which are for Python: "
+            f'lw.Engine(lw.load("{file}")).session(); compiled without --state, each run is given the state'
+        )
 
 
 def _numbers(shapes: Sequence[tuple[str, GivenShape]]) -> GivenShapes:
@@ -171,6 +182,7 @@ def compile_with_progress(
     line_tables: bool = False,
     alternatives: bool = False,
     unfused: Sequence[str] = (),
+    state: GivenStates = None,
     tasks: Tasks | None = None,
 ) -> Library:
     """Compile the model that the arguments name. The progress shows by ``tasks``, else as a bar, on a terminal only."""
@@ -184,4 +196,5 @@ def compile_with_progress(
             line_tables=line_tables,
             alternatives=alternatives,
             unfused=unfused,
+            state=state,
         )

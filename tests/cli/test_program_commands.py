@@ -80,6 +80,54 @@ def test_compile_leaves_operators_alone_that_are_named(tmp_path, capsys):
     assert "did you mean relu" in failure(capsys, *line, "--unfused", "rellu")
 
 
+@pytest.fixture(scope="module")
+def recurrent(tmp_path_factory):
+    """The file of a model whose output ``hn`` is its input ``h`` in the next run."""
+    shape = [2, 3]
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "h")]
+    made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("y", "hn")]
+    nodes = [helper.make_node("Add", ["x", "h"], ["hn"]), helper.make_node("Tanh", ["hn"], ["y"])]
+    graph = helper.make_graph(nodes, "recurrent", given, made)
+    file = tmp_path_factory.mktemp("recurrent") / "recurrent.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+    return file
+
+
+@pytest.mark.parametrize("state", ["hn=h", "auto"])
+def test_a_library_keeps_the_states_that_are_named_or_found(recurrent, tmp_path, capsys, state):
+    file = tmp_path / "recurrent.lwlib"
+    said = command(capsys, "compile", recurrent, "-o", file, "--state", state)
+    assert re.findall(r"^(?:in|out)put +(\w+)", said, re.MULTILINE) == ["x", "y"]
+    session = lw.Engine(lw.load(file)).session()
+    x = np.full((2, 3), 0.5, np.float32)
+    session([x])
+    np.testing.assert_allclose(session([x])[0], np.tanh(2 * x), rtol=1e-6)
+    for subcommand in ("run", "bench", "profile"):
+        said = failure(capsys, subcommand, file)
+        assert "keeps the state h" in said
+        assert ".session()" in said
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        (["hn"], "OUTPUT=INPUT"),
+        (["hn=h", "hn=x"], "each output once"),
+        (["auto", "hn=h"], "OUTPUT=INPUT"),
+        (["hm=h"], "no output"),
+        (["hn=k"], "no input"),
+    ],
+)
+def test_states_that_are_none_are_refused(recurrent, tmp_path, capsys, states, said):
+    options = [word for state in states for word in ("--state", state)]
+    assert said in failure(capsys, "compile", recurrent, "-o", tmp_path / "r.lwlib", *options)
+    assert not (tmp_path / "r.lwlib").exists()
+
+
+def test_code_for_programs_of_c_takes_no_state(recurrent, tmp_path, capsys):
+    assert "--state is for .lwlib" in failure(capsys, "compile", recurrent, "-o", tmp_path / "r.so", "--state", "hn=h")
+
+
 def test_compile_tells_in_json_what_it_wrote(folder, tmp_path, capsys):
     facts = json.loads(command(capsys, "compile", folder / "small.onnx", "-o", tmp_path / "m.lwlib", "--json"))
     assert facts["files"] == {str(tmp_path / "m.lwlib"): (tmp_path / "m.lwlib").stat().st_size}
