@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from threading import RLock
 
 from ...ir.constants import ONE, ZERO, const
 from ...ir.expr import Expr, Reduce, Var
@@ -55,8 +56,9 @@ class _StageBounds:
 class _Bounds:
     """Bound inference of a state, as far as it was asked for: readers come before what they read.
 
-    Mutable: ``known`` grows, by the tables that it shows. A step changes few stages: what was found of the others, in
-    states before, is in ``earlier``, and holds where its basis does.
+    Mutable: ``known`` grows, by the tables that it shows, under a lock, as threads may lower one schedule. A step
+    changes few stages: what was found of the others, in states before, is in ``earlier``, and holds where its basis
+    does.
     """
 
     known: Inference
@@ -69,6 +71,7 @@ class _Bounds:
         facts = None
         if before is not None and set(self.dimensions) == set(before.dimensions):
             self.earlier, facts = before.earlier | before.found, before.known.facts
+        self._lock = RLock()
         self._steps = steps_of(state, bodies)
         self._waiting = [stage.name for stage in state.stages if stage.name in bodies]
         self._loops: dict[str, StageLoops] = {}
@@ -90,20 +93,26 @@ class _Bounds:
 
     def upto(self, state: ScheduleState, name: str) -> Inference:
         """What is known once a stage is."""
-        while name not in self.found:
-            self._add(state, state.stage(self._waiting.pop()))
+        with self._lock:
+            while name not in self.found:
+                self._add_next(state)
         return self.known
 
     def all(self, state: ScheduleState) -> Inference:
         """What is known in the end."""
-        while self._waiting:
-            self._add(state, state.stage(self._waiting.pop()))
-        for stage in state.stages:
-            if stage.name not in self._beyond:  # inputs, and states of scans
-                self._beyond[stage.name] = tuple(reads_beyond(state, self.known, stage))
-        for name in self.found:
-            self._memory[name] = _memory(state, self.known, state.stage(name))
+        with self._lock:
+            while self._waiting:
+                self._add_next(state)
+            for stage in state.stages:
+                if stage.name not in self._beyond:  # inputs, and states of scans
+                    self._beyond[stage.name] = tuple(reads_beyond(state, self.known, stage))
+            for name in self.found:
+                self._memory[name] = _memory(state, self.known, state.stage(name))
         return self.known
+
+    def _add_next(self, state: ScheduleState) -> None:
+        self._add(state, state.stage(self._waiting[-1]))
+        self._waiting.pop()  # it waits on where the state is found to be illegal
 
     def _add(self, state: ScheduleState, stage: Stage) -> None:
         if stage.name in self.found:

@@ -1,6 +1,7 @@
 """A step infers the bounds of what it changes, and takes over all else: schedules are made in time linear in their
 steps, and the nest of a state is the one that it has by itself."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.lowering.nest import regions
+from loopwright.lowering.nest.finished import UnfinishedError
 from loopwright.lowering.report import nest_text
+from loopwright.lowering.state import After
 
 
 def by_itself(s):
@@ -106,6 +109,29 @@ def test_late_steps_give_the_nest_that_the_state_has_by_itself(late):
             s.cache_read(A, "local", [B], pad=0)
             s[C].round_up(s[C].op.axis[1], factor=8)
     assert nest_text(s.state) == by_itself(s)
+
+
+def test_threads_lower_one_schedule_at_once():
+    expected = by_itself(scheduled_in_tiles(8))
+    for _ in range(5):
+        s = scheduled_in_tiles(8)
+        with ThreadPoolExecutor(8) as pool:
+            found = set(pool.map(lambda _, s=s: nest_text(s.state), range(8)))
+        assert found == {expected}
+
+
+def test_an_illegal_state_is_refused_each_time_it_is_asked():
+    A = te.placeholder((64,), "float32", name="A")
+    B = te.compute((64,), lambda i: A[i] * 3.0, name="B")
+    C = te.compute((64,), lambda i: B[i] + B[63 - i], name="C")
+    s = lw.create_schedule(C)
+    outer, _ = s[B].split(s[B].op.axis[0], factor=16)
+    state = s.state.with_stage(replace(s.state.stage("C"), place=After("B", outer.id)))
+    for _ in range(3):
+        with pytest.raises(UnfinishedError):
+            regions.infer(state)
+    with pytest.raises(lw.ScheduleError, match="finishes a part of dimension 0 only"):
+        s[C].reverse_compute_at(s[B], outer)
 
 
 def test_a_scan_and_what_follows_its_producer_are_inferred_with_each_state():
