@@ -1,6 +1,7 @@
 """A step infers the bounds of what it changes, and takes over all else: schedules are made in time linear in their
 steps, and the nest of a state is the one that it has by itself."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -111,13 +112,26 @@ def test_late_steps_give_the_nest_that_the_state_has_by_itself(late):
     assert nest_text(s.state) == by_itself(s)
 
 
-def test_threads_lower_one_schedule_at_once():
-    expected = by_itself(scheduled_in_tiles(8))
-    for _ in range(5):
-        s = scheduled_in_tiles(8)
+@pytest.fixture
+def often_switching():
+    """Threads take turns after microseconds."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_threads_lower_one_schedule_at_once(often_switching):
+    for _ in range(10):
+        _, *between, result = chain(8)
+        s = lw.create_schedule(result)
+        outer, _ = s[result].split(s[result].op.axis[0], factor=64)
+        for tensor in reversed(between):
+            s[tensor].compute_at(s[result], outer)
         with ThreadPoolExecutor(8) as pool:
-            found = set(pool.map(lambda _, s=s: nest_text(s.state), range(8)))
-        assert found == {expected}
+            found = list(pool.map(lambda _, s=s: regions.infer(s.state), range(8)))
+        assert all(set(known.memory) == set(known.regions) == {f"B{k}" for k in range(8)} for known in found)
+        assert nest_text(s.state) == by_itself(s)
 
 
 def test_an_illegal_state_is_refused_each_time_it_is_asked():
