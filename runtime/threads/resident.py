@@ -9,7 +9,9 @@ import llvmlite.binding as llvm
 from ...artifact.remembered import remembered
 from ...base.target import Target
 from ...codegen.llvm_memory import require_for_compiling, require_for_linking
+from ...codegen.machine import initialize, linking_machine
 from ...codegen.object_check import check_object
+from ...codegen.pipeline import run_pipeline
 from .fork_lock import ForkLock
 
 _lock = ForkLock()
@@ -29,7 +31,7 @@ def load_resident(ir_text: str, exports: tuple[str, ...], speed_level: int = 2) 
         library.export_symbol(name)
     with _lock.held:
         _loaded += 1
-        jit = llvm.create_lljit_compiler()
+        jit = llvm.create_lljit_compiler(linking_machine(llvm.get_process_triple()))
         tracker = library.link(jit, f"resident{_loaded}")
     addresses = {name: int(tracker[name]) for name in exports}
     # Without their Python owners nothing frees the code, not even the shutdown of the interpreter.
@@ -53,11 +55,8 @@ def _object(ir_text: str, symbol: str, speed_level: int) -> bytes:
 
 
 def _compiled(ir_text: str, speed_level: int) -> bytes:
-    from ...codegen.pipeline import run_pipeline  # code that the cache has is loaded without passes
-
     require_for_compiling(ir_text)
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    initialize()
     machine = llvm.Target.from_default_triple().create_target_machine(
         opt=speed_level, reloc="default", codemodel="jitdefault", jit=True
     )

@@ -57,6 +57,13 @@ def test_process_exits_without_hang_or_crash(scenario):
         run(scenario)
 
 
+def test_a_process_loads_the_pool_that_another_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    for _ in range(2):
+        run("exits_at_once")
+    assert any(path.is_file() for path in tmp_path.rglob("*")), "nothing was cached, so nothing was tested"
+
+
 def test_one_pool_per_process():
     assert thread_pool_symbols() == thread_pool_symbols()
 
