@@ -24,7 +24,7 @@ from ..graph.types import GivenShapes
 from ..runtime.library import Library
 from .given_states import GivenStates, check_given, with_states
 from .model_cache import model_entry
-from .model_graph import evaluate_constants, graph_of
+from .model_graph import evaluate_constants, expected_shapes, graph_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -45,6 +45,7 @@ def compile(
     arithmetic: Arithmetic | None = None,
     batch_invariant: bool = False,
     state: GivenStates = None,
+    expect: GivenShapes | None = None,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -61,16 +62,19 @@ def compile(
     ``records`` are tuning records, or the path of their file: of the implementations whose costs they know, the
     cheapest serves a call; they are of known shapes, which a batch that nothing may be chosen by is not.
     ``layouts="keep"`` holds all tensors as the model has them; by default the compiler may hold those between operators
-    in layouts that cost less. ``alternatives`` compiles each function by all implementations that could serve its
-    operator, so that engines may measure them against each other. ``line_tables`` are as for ``build``, of all
-    functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics of Python can
-    serve. ``state`` are the outputs that are inputs of the next run, as ``{"present.0": "past.0"}``, or ``"auto"`` for
-    those whose names say so: ``lw.Engine(library).session()`` keeps them in memory, and writes what is new in place
-    (docs/runtime.md). ``lw.Engine(library)`` runs the result on the target's kind of machine, ``library.save`` keeps
-    it.
-    Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, and, if it is to
-    be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown target, precision or
-    arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with BLAS;
+    in layouts that cost less. Where dimensions are open, ``expect`` gives shapes of inputs that these are planned for,
+    as ``{"x": (1, 3, 640, 640)}``; of what it leaves out, usual numbers are taken: a batch of 1, images of 224 by 224,
+    sequences of 128. Code serves all others as well. ``alternatives`` compiles each function by all implementations
+    that could serve its operator, so that engines may measure them against each other. ``line_tables`` are as for
+    ``build``, of all functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics
+    of Python can serve. ``state`` are the outputs that are inputs of the next run, as ``{"present.0": "past.0"}``, or
+    ``"auto"`` for those whose names say so: ``lw.Engine(library).session()`` keeps them in memory, and writes what is
+    new in place (docs/runtime.md). ``lw.Engine(library)`` runs the result on the target's kind of machine,
+    ``library.save`` keeps it.
+    Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, given or
+    expected, and, if it is to be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown
+    target, precision or arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with
+    BLAS;
     ``RecordError`` for records that cannot be read; ``OutOfMemoryError`` where there is not enough memory.
     """
     check_given(state)
@@ -79,7 +83,8 @@ def compile(
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with memory_errors("compiling a model"), rare_collections(), TimedStage("compile") as stage:
-        settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused)
+        usual = expected_shapes(expect, batch_invariant)
+        settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused, usual)
         entry = None if source is None else timed(model_entry, source, shapes, settings, batch_invariant, state)
         compiled = None if entry is None else timed(entry.find_model)
         if compiled is not None:

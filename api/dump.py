@@ -18,7 +18,7 @@ from ..graph.types import GivenShapes
 from ..lowering.schedule import Schedule
 from ..runtime.library import Library
 from .compile import compile
-from .model_graph import planned_graph
+from .model_graph import expected_shapes, planned_graph
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -34,6 +34,7 @@ def dump(
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
     batch_invariant: bool = False,
+    expect: GivenShapes | None = None,
 ) -> list[StageText]:
     """A model at a stage of its compilation: ``"graph"``, ``"te"`` (computes and the steps of their schedule),
     ``"linalg"`` (what they compute, in MLIR), ``"loop"`` (the lowered loop nest), ``"mlir"`` (the same in MLIR),
@@ -59,9 +60,11 @@ def dump(
             records=records,
             arithmetic=arithmetic,
             batch_invariant=batch_invariant,
+            expect=expect,
         )
         return model_stage(compiled.model, stage, function)
-    settings = CompileSettings(resolve_target(target), CodegenOptions(precision, arithmetic), records_from(records))
+    options, usual = CodegenOptions(precision, arithmetic), expected_shapes(expect, batch_invariant)
+    settings = CompileSettings(resolve_target(target), options, records_from(records), expect=usual)
     graph = planned_graph(subject, shapes, settings, batch_invariant)
     return graph_stage(graph) if stage == "graph" else unit_stage(graph, stage, settings, function)
 
@@ -75,6 +78,7 @@ def function_schedules(
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
     batch_invariant: bool = False,
+    expect: GivenShapes | None = None,
 ) -> dict[str, Schedule]:
     """The schedules that a fused function of a model is compiled from, by the names of the implementations: one, or
     several where it has a kernel for some shapes and another for others. ``explore`` shows them.
@@ -87,5 +91,6 @@ def function_schedules(
     >>> lw.function_schedules(lw.Function([x], lw.nn.relu(x)), "fused_relu")
     {'relu.generic': Schedule of relu (4 steps)}
     """
-    settings = CompileSettings(resolve_target(target), CodegenOptions(precision, arithmetic), records_from(records))
+    options, usual = CodegenOptions(precision, arithmetic), expected_shapes(expect, batch_invariant)
+    settings = CompileSettings(resolve_target(target), options, records_from(records), expect=usual)
     return reports.function_schedules(planned_graph(model, shapes, settings, batch_invariant), settings, function)

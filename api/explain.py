@@ -16,7 +16,7 @@ from ..compiler.settings import CompileSettings, Layouts
 from ..graph.node import Call, Function
 from ..graph.types import GivenShapes
 from ..runtime.library import Library
-from .model_graph import graph_of
+from .model_graph import expected_shapes, graph_of
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -31,6 +31,7 @@ def explain(
     layouts: Layouts | None = None,
     arithmetic: Arithmetic | None = None,
     batch_invariant: bool = False,
+    expect: GivenShapes | None = None,
 ) -> Explanation:
     """Why each call of a model has the implementation it has: all candidates, their conditions, priorities and recorded
     costs, and the reason of the choice; ``print`` it, or take ``to_json()``.
@@ -50,13 +51,14 @@ def explain(
     """
     check_flag(batch_invariant, "batch_invariant")
     if isinstance(subject, Library):
-        options = (target, shapes, precision, records, layouts, arithmetic, batch_invariant or None)
+        options = (target, shapes, precision, records, layouts, arithmetic, batch_invariant or None, expect)
         if any(given is not None for given in options):
             raise RuntimeArgumentError("a library is explained as it was compiled; it takes no further arguments")
         return explain_model(subject.model)
     numeric = CodegenOptions(precision="standard" if precision is None else precision, arithmetic=arithmetic)
     chosen = "plan" if layouts is None else layouts
-    settings = CompileSettings(resolve_target(target), numeric, records_from(records), chosen)
+    usual = expected_shapes(expect, batch_invariant)
+    settings = CompileSettings(resolve_target(target), numeric, records_from(records), chosen, expect=usual)
     if isinstance(subject, Call):
         return explain_call(subject, settings)
     return explain_graph(graph_of(subject, shapes, settings.target, batch_invariant), settings)

@@ -15,7 +15,7 @@ from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
 from ..graph.types import GivenShapes
-from .model_graph import planned_graph
+from .model_graph import expected_shapes, planned_graph
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -29,6 +29,7 @@ def fusion_report(
     records: TuningRecords | str | os.PathLike[str] | None = None,
     arithmetic: Arithmetic | None = None,
     batch_invariant: bool = False,
+    expect: GivenShapes | None = None,
 ) -> FusionReport:
     """Which operators of a model become one function, and what keeps the others apart; ``print`` it.
 
@@ -46,5 +47,6 @@ def fusion_report(
     fused_transpose: %3 transpose
     """
     options, known = CodegenOptions(arithmetic=arithmetic), records_from(records)
-    settings = CompileSettings(resolve_target(target), options, known, unfused=unfused)
+    usual = expected_shapes(expect, batch_invariant)
+    settings = CompileSettings(resolve_target(target), options, known, unfused=unfused, expect=usual)
     return reports.fusion_report(planned_graph(model, shapes, settings, batch_invariant), unfused)

@@ -82,6 +82,7 @@ def model_entry(
         "batch_invariant": batch_invariant,
         "state": sorted(state.items()) if isinstance(state, Mapping) else state,
         "layouts": settings.layouts,
+        "expect": _plain(settings.expect or {}),
         "alternatives": settings.alternatives,
         "unfused": sorted(settings.unfused),
         "records": [record.to_json() for record in settings.records],

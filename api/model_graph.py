@@ -16,7 +16,7 @@ from ..compiler.passes.open_batch import with_open_batch
 from ..compiler.passes.specialize import specialize
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
-from ..graph.types import GivenShapes
+from ..graph.types import GivenShapes, given_shapes
 from ..runtime.arrays import Array
 from ..runtime.engine import Engine
 from ..runtime.library import Library
@@ -45,6 +45,13 @@ def graph_of(
 
     check_flag(batch_invariant, "batch_invariant")
     return with_open_batch(load, shapes, target) if batch_invariant else load(shapes)
+
+
+def expected_shapes(expect: GivenShapes | None, batch_invariant: bool) -> GivenShapes | None:
+    """The shapes that a model's layouts are planned for; without the batch, where nothing may be chosen by it."""
+    if expect is None or not batch_invariant:
+        return expect
+    return {name: (None, *shape[1:]) if shape else shape for name, shape in given_shapes(expect, "expect").items()}
 
 
 def planned_graph(

@@ -26,7 +26,7 @@ from .program import open_program
 from .progress import Tasks, progress_shown
 from .report import hottest_function
 
-_OF_MODELS = ("function", "shape", "records", "arithmetic", "batch_invariant", "input")
+_OF_MODELS = ("function", "shape", "records", "arithmetic", "batch_invariant", "expect", "input")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TypedDict, get_args
 from .. import Library, ModelError, RuntimeArgumentError, dim, load
 from ..artifact.options import Arithmetic
 from ..artifact.section_file import is_section_file
-from ..graph.types import GivenExtent, GivenShape
+from ..graph.types import GivenExtent, GivenShape, GivenShapes
 
 OPEN = "?"
 """What stands for an extent that the model leaves open, and that is to stay so."""
@@ -22,12 +22,22 @@ class Choices(TypedDict):
     records: Path | None
     arithmetic: Arithmetic | None
     batch_invariant: bool
+    expect: GivenShapes | None
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options by which a model is compiled: ``--shape``, ``--target``, ``--records``, ``--arithmetic`` and
-    ``--batch-invariant``."""
+    """Add the options by which a model is compiled: ``--shape``, ``--expect``, ``--target``, ``--records``,
+    ``--arithmetic`` and ``--batch-invariant``."""
     add_shape_option(parser)
+    parser.add_argument(
+        "--expect",
+        action="append",
+        default=[],
+        type=_shape,
+        metavar="NAME=1,3,640,640",
+        help="a usual shape of an input whose extents stay open, repeatable: what layouts are planned for; ? for an "
+        "extent that nothing is known of",
+    )
     add_target_option(parser)
     parser.add_argument("--records", type=Path, metavar="FILE.jsonl", help="tuning records that choices go by")
     add_arithmetic_option(parser)
@@ -72,7 +82,7 @@ def saved_library(arguments: argparse.Namespace, runs: bool = False) -> Library 
     options say how to compile it, which has been done; shapes may be those that it ``runs`` on."""
     if not is_section_file(arguments.model):
         return None
-    for name in ("target", "records", "arithmetic", "batch_invariant", *["shape"] * (not runs)):
+    for name in ("target", "records", "arithmetic", "batch_invariant", "expect", *["shape"] * (not runs)):
         if getattr(arguments, name) not in (None, False, []):
             option = name.replace("_", "-")
             raise RuntimeArgumentError(f"{arguments.model} is a library, compiled already: it takes no --{option}")
@@ -82,7 +92,10 @@ def saved_library(arguments: argparse.Namespace, runs: bool = False) -> Library 
 def choices_of(arguments: argparse.Namespace) -> Choices:
     """The options that decide what is chosen, as the functions of the package take them."""
     return Choices(
-        records=arguments.records, arithmetic=arguments.arithmetic, batch_invariant=arguments.batch_invariant
+        records=arguments.records,
+        arithmetic=arguments.arithmetic,
+        batch_invariant=arguments.batch_invariant,
+        expect=dict(arguments.expect) or None,
     )
 
 

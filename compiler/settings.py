@@ -10,6 +10,7 @@ from ..artifact.options import CodegenOptions
 from ..base.choices import check_flag, is_one_of
 from ..base.errors import RuntimeArgumentError
 from ..base.target import Target
+from ..graph.types import GivenShapes
 from .fusion.partition import check_unfused
 from .selection.records import NO_RECORDS, TuningRecords
 
@@ -22,7 +23,8 @@ class CompileSettings:
     """``target`` is the machine that code is for, and ``options`` say how it is generated. ``records`` are the tuning
     records that implementations are chosen by. ``layouts`` says whether the layouts of values are planned.
     ``alternatives``: whether functions are also compiled by all other implementations that could serve, for engines to
-    choose among. ``unfused`` are the names of operators whose calls are functions of their own.
+    choose among. ``unfused`` are the names of operators whose calls are functions of their own. ``expect`` are shapes
+    of inputs that leave dimensions open: those that layouts are planned for.
 
     Raises ``RuntimeArgumentError`` for other ``layouts``, for ``alternatives`` that are no flag and for ``unfused``
     that is no list of names, ``LoopwrightError`` for names that no operator has.
@@ -34,6 +36,7 @@ class CompileSettings:
     layouts: Layouts = "plan"
     alternatives: bool = False
     unfused: Collection[str] = ()
+    expect: GivenShapes | None = None
 
     def __post_init__(self) -> None:
         check_unfused(self.unfused)

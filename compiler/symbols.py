@@ -7,13 +7,14 @@ equal functions print alike, whatever the model calls its dimensions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TypeAlias
 
 from ..artifact.dimension_bounds import DimensionBounds
 from ..artifact.extents import Extent, demand, extent_of
 from ..base.dtype import INDEX
 from ..base.errors import ModelError
 from ..graph.node import Call, Function, Var
-from ..graph.types import TensorType, Type, leaf_types
+from ..graph.types import TensorType, TupleType, Type, leaf_types, tensor_type
 from ..graph.visit import post_order
 from ..ir import expr
 from ..ir.build import index_var
@@ -26,6 +27,8 @@ from ..ir.visit import free_vars, substitute
 from ..ops.definition.registry import op_of
 
 Symbol = expr.Var
+Numbers: TypeAlias = Mapping[Symbol, int]
+"""Values of symbolic dimensions."""
 
 
 def extents_of(types: Iterable[Type]) -> Iterator[Expr]:
@@ -71,6 +74,22 @@ def renamed(kind: Type, extents: Mapping[Expr, Expr]) -> Type:
     symbols = {symbol: extent for symbol, extent in extents.items() if isinstance(symbol, Symbol)}
     shape = (extents[e] if e in extents else simplify(substitute(e, symbols)) for e in kind.shape)
     return TensorType(tuple(shape), kind.dtype)
+
+
+def with_numbers(kind: Type, numbers: Numbers) -> Type:
+    """A type with numbers in place of symbolic dimensions."""
+    match kind:
+        case TensorType(shape, dtype):
+            return tensor_type([extent_at(extent, numbers) for extent in shape], dtype)
+        case TupleType(fields):
+            return TupleType(tuple(with_numbers(field, numbers) for field in fields))
+        case _:
+            return kind
+
+
+def extent_at(extent: Expr, numbers: Numbers) -> Expr:
+    """An extent with numbers in place of symbolic dimensions."""
+    return simplify(substitute(extent, {symbol: as_index(number) for symbol, number in numbers.items()}))
 
 
 def with_batch_size(kind: Type, function: Function) -> Type:

@@ -164,19 +164,19 @@ GivenShapes: TypeAlias = Mapping[str, Sequence[GivenExtent] | Sequence[Sequence[
 is absent. An extent is a number, a dimension with bounds, or None for one that stays as it is declared."""
 
 
-def given_shapes(shapes: object) -> dict[str, GivenShape]:
-    """What a caller passes as ``shapes=``: by the names of inputs, their extents as whole numbers, dimensions with
-    bounds, or None, or -1, for one that stays as it is declared.
+def given_shapes(shapes: object, argument: str = "shapes") -> dict[str, GivenShape]:
+    """What a caller passes as ``shapes=``, or as another ``argument``: by the names of inputs, their extents as whole
+    numbers, dimensions with bounds, or None, or -1, for one that stays as it is declared.
 
     Raises ``ModelError`` for anything else; other negative extents are for others to refuse.
     """
     if shapes is not None and not isinstance(shapes, Mapping):
-        raise ModelError(f"shapes= maps names of inputs to shapes, as in {{'x': (1, 3)}}, found {shapes!r}")
-    return {name: _given_shape(name, shape) for name, shape in (shapes or {}).items()}
+        raise ModelError(f"{argument}= maps names of inputs to shapes, as in {{'x': (1, 3)}}, found {shapes!r}")
+    return {name: _given_shape(argument, name, shape) for name, shape in (shapes or {}).items()}
 
 
-def _given_shape(name: object, shape: object) -> GivenShape:
-    wrong = ModelError(f"shapes= gives the input {name!r} the shape {shape!r}: write its extents, as in (1, 3)")
+def _given_shape(argument: str, name: object, shape: object) -> GivenShape:
+    wrong = ModelError(f"{argument}= gives the input {name!r} the shape {shape!r}: write its extents, as in (1, 3)")
     if isinstance(shape, (str, bytes, Operand)) or not isinstance(shape, Iterable):
         raise wrong
     extents = tuple(shape)

@@ -220,6 +220,7 @@ def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, An
         "string_inputs": model.string_inputs,
         "bounds": [asdict(bounds) for bounds in model.bounds],
         "states": [asdict(state) for state in model.states],
+        "expected": list(model.expected.items()),
     }
 
 
@@ -260,6 +261,7 @@ class _Content:
     string_inputs: tuple[int, ...]
     bounds: tuple[DimensionBounds, ...]
     states: tuple[State, ...]
+    expected: tuple[tuple[str, int], ...]
 
 
 def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
@@ -295,6 +297,7 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
         content.string_inputs,
         content.bounds,
         content.states,
+        dict(content.expected),
     )
 
 

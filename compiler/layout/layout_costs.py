@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ...base.errors import InternalError, SelectionError
-from ...graph.node import Call, Constant, Node
+from ...base.errors import InternalError, LoopwrightError, SelectionError
+from ...graph.node import Call, Constant, Node, Var
+from ...graph.types import Type
 from ...ops.definition.cost import moved
 from ...ops.definition.layout_rule import Packed
+from ...ops.definition.registry import op_of
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from ..selection.select import candidates_of, select_implementation
 from ..settings import CompileSettings
+from .expected_extents import ExpectedExtents
 from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transforms_between
 
 
 @dataclass(slots=True)
 class LayoutCosts:
-    """The costs of calls by these settings. Mutable: it remembers what it has found."""
+    """The costs of calls by these settings, at the extents that are ``expected``. Mutable: it remembers what it has
+    found."""
 
     settings: CompileSettings
+    expected: ExpectedExtents = field(default_factory=ExpectedExtents)
     _costs: dict[tuple[object, ...], float] = field(default_factory=dict)
     _transforms: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     def of_call(self, call: Call) -> float:
         """What the implementation that would be chosen declares; the cycles of its memory traffic, if it declares
         nothing; infinite, if all implementations are refused."""
-        types = tuple(a.type for a in call.args)
+        types = tuple(self.expected.of(a.type) for a in call.args)
         key = (call.op, call.attrs, types)
         if key not in self._costs:
-            declared = self._declared(call)
-            self._costs[key] = moved((*types, call.type)) if declared is None else declared
+            declared = self._declared(self._as_expected(call, types))
+            self._costs[key] = moved((*types, self.expected.of(call.type))) if declared is None else declared
         return self._costs[key]
+
+    def _as_expected(self, call: Call, types: Sequence[Type]) -> Call:
+        """The call of arguments of these types; as it is, where those are none that its operator takes."""
+        if all(argument.type is kind for argument, kind in zip(call.args, types, strict=True)):
+            return call
+        pairs = zip(call.args, types, strict=True)
+        args = [argument if argument.type is kind else Var("x", kind) for argument, kind in pairs]
+        try:
+            return op_of(call)(*args, attrs=call.attrs)
+        except LoopwrightError:
+            return call
 
     def of_transform(self, node: Node, source: ResultLayout, destination: OperandLayout) -> float:
         """What it costs to have a value in another layout than it is held in. Constants are transformed, and packed,

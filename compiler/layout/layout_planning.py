@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
 from ..settings import CompileSettings
+from ..symbols import Numbers
+from .expected_extents import expected_extents
 from .layout_candidates import CostedCandidate
 from .layout_costs import LayoutCosts
 from .layout_rewriting import rewrite_layouts
@@ -56,14 +59,15 @@ class LayoutPlan:
         return "\n".join([*map(str, self.choices), f"{self.before:.0f} cycles as it is, {self.after:.0f} as planned"])
 
 
-def plan_layouts(function: Function, settings: CompileSettings) -> LayoutPlan:
-    """Choose layouts for the values of a function; those of its parameters and results stay as they are.
+def plan_layouts(function: Function, settings: CompileSettings, around: Numbers = MappingProxyType({})) -> LayoutPlan:
+    """Choose layouts for the values of a function; those of its parameters and results stay as they are. Costs are
+    those at the extents that the settings expect; ``around`` are those of dimensions of what it is a body of.
 
     Strict precision leaves everything as it is, since other layouts are summed in another order. Direct arithmetic goes
     without candidates that multiply other numbers than the call's definition, as their implementations say. A call that
     the tuning records know is left as it is: what was tuned so would not serve it otherwise.
     """
-    costs = LayoutCosts(settings)
+    costs = LayoutCosts(settings, expected_extents(function, settings.expect, around))
     order = post_order(function.body)
     before = sum(costs.of_call(node) for node in order if isinstance(node, Call))
     if settings.options.is_strict:

@@ -17,6 +17,7 @@ from ...base.timing import timed
 from ...codegen.entry import compile_entry
 from ...codegen.module import symbol_name
 from ...graph.node import Function
+from ..layout.expected_extents import expected_by_name
 from ..passes.constraints import least_extents
 from ..passes.fold_constants import Evaluate
 from ..passes.graph_passes import run_graph_passes
@@ -130,6 +131,7 @@ def _assemble(
         arithmetic=arithmetic_of(options.precision, options.arithmetic),
         bounds=bounds_of(names),
         states=graph.states,
+        expected=expected_by_name(graph, settings, names),
     )
 
 

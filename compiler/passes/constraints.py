@@ -22,27 +22,23 @@ from ...base.dtype import INDEX
 from ...base.errors import ExpressionError, ModelError, TypeInferenceError
 from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var, tensor_of
-from ...graph.types import TensorType, TupleType, Type, tensor_type
 from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
 from ...ir.constants import const_int
 from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
-from ...ir.simplify import simplify
-from ...ir.visit import free_vars, substitute
+from ...ir.visit import free_vars
 from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.registry import op_of
 from ...ops.definition.relations import AssumptionFails, ExtentsDiffer
 from ...ops.definition.retyping import inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
-from ..symbols import Symbol, births_of, extents_of, renamed, symbols_of
+from ..symbols import Numbers, Symbol, births_of, extent_at, extents_of, renamed, symbols_of, with_numbers
 
 LARGE = 100003
 """From here on are the extents to try: larger than any window."""
 
 BATCH_SIZE = "the batch that it was compiled for"
 """Why a dimension is a certain number that no operator asks for."""
-
-Values = Mapping[Symbol, int]
 
 
 def settle_dimensions(function: Function) -> Function:
@@ -171,7 +167,7 @@ def _within_both(symbol: Dimension, other: Expr) -> dict[Expr, Expr] | None:
     return {symbol: made, other: made}
 
 
-def _differing(call: Call, numbers: tuple[Expr, Expr], values: Values) -> list[list[Expr]]:
+def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[list[Expr]]:
     """The extents in a call's types that are these two numbers where dimensions have these values; and not by chance,
     as ``k // m * m`` is m for k and m of like size: of values that are far apart, too. Where these make others differ,
     as those of another axis, it is these others."""
@@ -185,11 +181,11 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Values) -> list[l
     return both if all(both) else also
 
 
-def _extents_worth(call: Call, number: Expr, values: Values) -> list[Expr]:
+def _extents_worth(call: Call, number: Expr, values: Numbers) -> list[Expr]:
     """The extents in a call's types that are this number where dimensions have these values. A number that stands there
     by itself is meant only where no formula is: it may be that of another axis, as 64 beside ``min(n, 64)``."""
     extents = dict.fromkeys(extents_of([*(a.type for a in call.args), call.type]))
-    worth = [e for e in extents if _extent_at(e, values) is number]
+    worth = [e for e in extents if extent_at(e, values) is number]
     return [e for e in worth if const_int(e) is None] or worth
 
 
@@ -233,11 +229,11 @@ class _Problem:
     that is it."""
 
     text: str
-    values: Values
+    values: Numbers
     differing: tuple[Expr, Expr] | None = None
 
 
-def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxyType({})) -> _Problem | None:
+def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProxyType({})) -> _Problem | None:
     """Why a call does not hold for all values of the dimensions that are not known; None if it does.
 
     Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
@@ -245,11 +241,11 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Values = MappingProxy
     return _problem_at(call, {**_large(symbols), **known}) or _problem_at(call, {**_large(symbols, 2), **known})
 
 
-def _problem_at(call: Call, values: Values) -> _Problem | None:
+def _problem_at(call: Call, values: Numbers) -> _Problem | None:
     """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
     try:
-        result = op_of(call).infer([_at(a.type, values) for a in call.args], call.attrs)
-        expected = _at(call.type, values)
+        result = op_of(call).infer([with_numbers(a.type, values) for a in call.args], call.attrs)
+        expected = with_numbers(call.type, values)
     except AssumptionFails as error:
         if bodies_of(call):  # each run checks it, where the body is run
             return None
@@ -259,16 +255,6 @@ def _problem_at(call: Call, values: Values) -> _Problem | None:
     except (TypeInferenceError, ExpressionError) as error:
         return _Problem(str(error), values)
     return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)
-
-
-def _at(kind: Type, values: Values) -> Type:
-    match kind:
-        case TensorType(shape, dtype):
-            return tensor_type([_extent_at(extent, values) for extent in shape], dtype)
-        case TupleType(fields):
-            return TupleType(tuple(_at(field, values) for field in fields))
-        case _:
-            return kind
 
 
 def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
@@ -283,10 +269,6 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
 
 def _text(call: Call) -> str:
     return f"{call.op.name}({', '.join(str(a.type) for a in call.args)})"
-
-
-def _extent_at(extent: Expr, values: Values) -> Expr:
-    return simplify(substitute(extent, {symbol: as_index(value) for symbol, value in values.items()}))
 
 
 def _with_dimensions(function: Function, found: Mapping[Expr, Expr]) -> Function:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 from ...base.timing import timed
 from ...graph.node import Function
 from ...graph.visit import rewrite_bodies
+from ..layout.expected_extents import expected_extents
 from ..layout.layout_planning import plan_layouts
 from ..settings import CompileSettings
-from ..symbols import leading_dimensions
+from ..symbols import Numbers, leading_dimensions
 from .average_first import average_first
 from .constraints import settle_dimensions
 from .convolve_transposed import convolve_transposed
@@ -34,15 +36,22 @@ from .unsigned_bytes import unsigned_bytes
 from .widen_halves import widen_halves
 
 
-def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Evaluate | None = None) -> Function:
-    """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays."""
+def run_graph_passes(
+    function: Function,
+    settings: CompileSettings,
+    evaluate: Evaluate | None = None,
+    around: Numbers = MappingProxyType({}),
+) -> Function:
+    """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays. ``around``
+    is what is expected of the dimensions of what the function is a body of."""
     options = settings.options
     function = timed(settle_dimensions, timed(flatten_tuples, function))
     if not function.batch and (batch := leading_dimensions(function.params)):
         function = replace(function, batch=batch)
     if function.states:
         function = timed(keep_states, function)
-    function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate)
+    expected = expected_extents(function, settings.expect, around)
+    function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate, expected.numbers)
     function = timed(simplify_inference, function)
     function = timed(share_widened, timed(widen_halves, function, options.precision))
     if not options.is_strict:
@@ -58,18 +67,21 @@ def run_graph_passes(function: Function, settings: CompileSettings, evaluate: Ev
         function = timed(average_first, function)
     function = timed(share_constants, timed(split_products, function))
     if settings.layouts == "plan":
-        function = timed(plan_layouts, function, settings).function
+        function = timed(plan_layouts, function, settings, around).function
     function = timed(split_elementwise, function)
     lifted = timed(lift_constants, function)
     return function if lifted is function else timed(share_constants, lifted)
 
 
-def _with_bodies_passed(function: Function, settings: CompileSettings, evaluate: Evaluate | None) -> Function:
+def _with_bodies_passed(
+    function: Function, settings: CompileSettings, evaluate: Evaluate | None, expected: Numbers
+) -> Function:
     """The function with the same passes run over the bodies of its calls, whose batch is the function's."""
+    settings = replace(settings, expect=None)  # the names are those of the function's own inputs
 
     def passed(body: Function) -> Function:
         in_batch = replace(body, batch=function.batch, batch_size=function.batch_size)
-        return replace(run_graph_passes(in_batch, settings, evaluate), batch=(), batch_size=None)
+        return replace(run_graph_passes(in_batch, settings, evaluate, expected), batch=(), batch_size=None)
 
     made = rewrite_bodies(function.body, passed)
     return function if made is function.body else replace(function, body=made)

@@ -6,8 +6,8 @@ by those it carries.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,14 +21,14 @@ from ...base.target import brief_target
 from ...graph.node import Call, Function, Var
 from ...graph.structural import graph_hash
 from ...graph.types import leaf_types
-from ...ir.expr import Dimension
+from ..layout.expected_extents import expected_by_name
 from ..model.lower_function import schedule_function
 from ..model.op_call import packed_choice
 from ..model.parts import take_apart
 from ..model.units import Unit
 from ..passes.graph_passes import run_graph_passes
 from ..settings import CompileSettings
-from ..symbols import bounds_of, symbols_of
+from ..symbols import bounds_of, dimension_names
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,12 +53,19 @@ class Explanation:
     target: str
     functions: tuple[ExplainedFunction, ...]
     bounds: tuple[DimensionBounds, ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """All as JSON values: ``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …},
-        …]}, …]}``, and ``bounds`` of dimensions, if there are any."""
+        …]}, …]}``, and of dimensions that are open ``bounds``, if there are any, and what is ``expected``."""
         bounds = {"bounds": [asdict(each) for each in self.bounds]} if self.bounds else {}
-        return {"target": self.target, **bounds, "functions": [function.to_json() for function in self.functions]}
+        expected = {"expected": dict(self.expected)} if self.expected else {}
+        return {
+            "target": self.target,
+            **bounds,
+            **expected,
+            "functions": [function.to_json() for function in self.functions],
+        }
 
     def _repr_html_(self) -> str:
         from .explain_html import explanation_html
@@ -70,7 +77,9 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = (line for function in self.functions for line in _function_lines(function))
-        return "\n".join([f"for {brief_target(self.target)}", *map(str, self.bounds), *lines])
+        numbers = ", ".join(f"{name} = {number}" for name, number in self.expected.items())
+        expected = [f"layouts are planned for {numbers}; expect= gives other numbers"] if numbers else []
+        return "\n".join([f"for {brief_target(self.target)}", *map(str, self.bounds), *expected, *lines])
 
 
 def _function_lines(function: ExplainedFunction) -> Iterator[str]:
@@ -113,9 +122,9 @@ def explain_graph(function: Function, settings: CompileSettings) -> Explanation:
         choices = _choices(units[0].function, settings)
         origin = tuple(dict.fromkeys(name for unit in units for name in unit.origin))
         functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
-    symbols = symbols_of(param.type for param in graph.params)
-    bounds = bounds_of({symbol: symbol.declared for symbol in symbols if isinstance(symbol, Dimension)})
-    return Explanation(str(settings.target), tuple(functions), bounds)
+    names = dimension_names(graph.params)
+    expected = expected_by_name(graph, settings, names)
+    return Explanation(str(settings.target), tuple(functions), bounds_of(names), expected)
 
 
 def _choices(function: Function, settings: CompileSettings) -> tuple[Choice, ...]:
@@ -148,4 +157,4 @@ def explain_model(model: CompiledModel) -> Explanation:
         ExplainedFunction(f.name, steps.get(f.symbol, 1), tuple(origin.get(f.symbol, ())), f.choices)
         for f in model.functions
     )
-    return Explanation(str(model.target), tuple(functions), model.bounds)
+    return Explanation(str(model.target), tuple(functions), model.bounds, model.expected)

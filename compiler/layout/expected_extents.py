@@ -1,0 +1,120 @@
+"""The numbers that layouts are planned for where dimensions are open: what a user expects, else what is usual.
+
+Only speed depends on them: code serves all extents, whichever were expected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ...base.bounded_dimension import BoundedDimension
+from ...base.dimension_roles import role_of
+from ...base.errors import ModelError
+from ...graph.node import Function, Var
+from ...graph.types import GivenShape, GivenShapes, TensorType, Type, given_shapes
+from ...ir import expr
+from ...ir.constants import const_int
+from ...ir.expr import Dimension, Expr
+from ...ir.visit import free_vars
+from ..settings import CompileSettings
+from ..symbols import Numbers, Symbol, extent_at, with_numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedExtents:
+    """What the dimensions of a graph are taken to be in costs. Dimensions that are known only when a part of the model
+    has run are none of them."""
+
+    numbers: Numbers = field(default_factory=dict)
+    _known: dict[Type, Type] = field(default_factory=dict)
+
+    def of(self, kind: Type) -> Type:
+        """A type with numbers in place of the dimensions."""
+        if not self.numbers:
+            return kind
+        if kind not in self._known:
+            self._known[kind] = with_numbers(kind, self.numbers)
+        return self._known[kind]
+
+
+def expected_extents(function: Function, given: GivenShapes | None, around: Numbers) -> ExpectedExtents:
+    """What is expected of the dimensions of a function's parameters: what is ``given`` for its inputs by name, what
+    is known ``around`` it, of which it is a body, else what is usual for such a dimension, within its bounds.
+
+    Raises ``ModelError`` for a name that is no input, a shape of another rank, and a number that a dimension cannot be
+    or that another one contradicts.
+    """
+    shapes = _given_for(function, given)
+    told: dict[Symbol, int] = {}
+    for param in function.params:
+        for extent, number in zip(_shape(param), shapes.get(param.name, ()), strict=False):
+            _tell(param, extent, number, told)
+    numbers = {**around, **told}
+    for param in function.params:
+        for axis, extent in enumerate(_shape(param)):
+            for symbol in free_vars(extent):
+                if symbol not in numbers:
+                    numbers[symbol] = _usual(symbol, _shape(param), axis)
+    return ExpectedExtents(numbers)
+
+
+def expected_by_name(function: Function, settings: CompileSettings, names: Mapping[Symbol, str]) -> dict[str, int]:
+    """What was expected of the dimensions with these names when a function's layouts were planned; nothing, where they
+    were not."""
+    if settings.layouts != "plan" or settings.options.is_strict:
+        return {}
+    numbers = expected_extents(function, settings.expect, {}).numbers
+    units = {symbol: symbol.unit if isinstance(symbol, Dimension) else 1 for symbol in names}
+    return {name: numbers[symbol] * units[symbol] for symbol, name in names.items() if symbol in numbers}
+
+
+def _given_for(function: Function, given: GivenShapes | None) -> dict[str, GivenShape]:
+    shapes = given_shapes(given, "expect")
+    params = {param.name: param for param in function.params}
+    for name, shape in shapes.items():
+        if name not in params:
+            raise ModelError(f"expect= speaks of {name!r}, which is no input; there are {', '.join(params)}")
+        kind = params[name].type
+        if not isinstance(kind, TensorType) or len(shape) != kind.ndim:
+            raise ModelError(f"input {name} is declared as {kind}, of which the expected shape {shape} cannot be")
+        if any(isinstance(extent, BoundedDimension) for extent in shape):
+            raise ModelError(f"expect= gives numbers that are usual, and bounds of {name} are what shapes= gives")
+    return shapes
+
+
+def _shape(param: Var) -> tuple[Expr, ...]:
+    return param.type.shape if isinstance(param.type, TensorType) else ()
+
+
+def _tell(param: Var, extent: Expr, number: object, told: dict[Symbol, int]) -> None:
+    """Enter what a number that is expected of an extent says of a dimension."""
+    if not isinstance(number, int):
+        return
+    match extent:
+        case Symbol():
+            symbol, unit = extent, 1
+        case expr.Binary("*", Symbol() as symbol, factor) if (unit := const_int(factor) or 0) > 0:
+            pass
+        case _:
+            if (value := const_int(extent_at(extent, told))) not in (None, number):
+                raise ModelError(f"input {param.name} is {param.type}: {extent} is {value}, and cannot be {number}")
+            return
+    value, rest = divmod(number, unit)
+    if rest or value < 0 or value != _within(symbol, value):
+        raise ModelError(f"input {param.name} is {param.type}: {extent} cannot be {number}, which is expected of it")
+    if told.setdefault(symbol, value) != value:
+        raise ModelError(f"{extent} is expected to be {told[symbol] * unit} and {number}, but it is one dimension")
+
+
+def _usual(symbol: Symbol, shape: tuple[Expr, ...], axis: int) -> int:
+    """What is usual for a dimension that stands, alone or in a formula, at an axis of a shape."""
+    name, unit = (symbol.declared or symbol.name, symbol.unit) if isinstance(symbol, Dimension) else (symbol.name, 1)
+    role = role_of(name, [const_int(extent) for extent in shape], axis)
+    return _within(symbol, -(-role.value[0] // unit))
+
+
+def _within(symbol: Symbol, number: int) -> int:
+    if not isinstance(symbol, Dimension):
+        return number
+    return max(symbol.low, number if symbol.high is None else min(number, symbol.high))
