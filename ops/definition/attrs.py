@@ -154,6 +154,11 @@ def positive(value: int) -> str | None:
     return None if type(value) is int and value > 0 else "must be a positive integer"
 
 
+def natural(value: int) -> str | None:
+    """A check of a field, for ``attr``: the value is an integer of 0 or more."""
+    return None if type(value) is int and value >= 0 else "must be an integer of 0 or more"
+
+
 def one_of(*choices: Any) -> Check:
     """A check of a field, for ``attr``: the value is one of ``choices``."""
     return lambda value: None if value in choices else f"must be one of {', '.join(map(repr, choices))}"

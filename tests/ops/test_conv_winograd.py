@@ -128,6 +128,50 @@ def test_the_number_of_images_may_be_open_and_threads_change_nothing():
         assert error(one, convolved(np.maximum(data, 0), w, (1,) * 4)) < 1e-5
 
 
+SIZES_OF_IMAGES = ((1, 1), (7, 7), (8, 5), (13, 40), (12, 12), (37, 64))
+
+
+@pytest.mark.parametrize("padding", [(1, 1, 1, 1), (0, 2, 1, 0)], ids=["padded", "padded unevenly"])
+@pytest.mark.parametrize("group", [4, 7])
+def test_the_size_of_images_may_be_open(padding, group):
+    w, lanes = normal(32, 16, 3, 3), lw.resolve_target("native").lanes("float32")
+    layout = f"NCHW{lanes}c"
+    data = lw.var("x", (te.var("n"), 16 // lanes, te.var("h"), te.var("w"), lanes))
+    planes = lw.const(WinogradPlanes(4, 2 * lanes)(w))
+    call = winograd_conv2d(data, planes, 4, padding, layout, layout, group)
+    engine = lw.Engine(lw.compile(lw.Function([data], lw.nn.relu(call)), layouts="keep"), threads=2)
+    for images, size in ((number % 2 + 1, s) for number, s in enumerate(SIZES_OF_IMAGES)):
+        if min(size[0] + padding[0] + padding[2], size[1] + padding[1] + padding[3]) < 3:
+            continue
+        x = normal(images, 16, *size)
+        found = windows.rearranged(engine([windows.rearranged(x, "NCHW", layout)])[0], layout, "NCHW")
+        assert error(found, np.maximum(convolved(x, w, padding), 0)) < 1e-5
+    assert engine([np.zeros((0, 16 // lanes, 9, 5, lanes), np.float32)])[0].shape[0] == 0
+
+
+def test_the_interpreter_agrees_on_images_of_any_size(ops):
+    w, data = normal(16, 8, 3, 3), lw.var("x", (1, 1, te.var("h"), te.var("w"), 8))
+    call = winograd_conv2d(data, lw.const(WinogradPlanes(2, 8)(w)), 2, 1, "NCHW8c", "NCHW8c", 4)
+    x = normal(1, 8, 5, 3)
+    found = ops.evaluate(call, {data: windows.rearranged(x, "NCHW", "NCHW8c")})
+    assert error(windows.rearranged(found, "NCHW8c", "NCHW"), convolved(x, w, (1,) * 4)) < 1e-5
+
+
+@pytest.mark.parametrize("target", [AVX512, AVX2], ids=["avx512", "avx2"])
+def test_a_plan_takes_groups_that_suit_what_is_expected(target):
+    w = normal(64, 64, 3, 3)
+    x = lw.var("x", (1, 64, te.var("h"), te.var("w")))
+    body = lw.nn.relu(lw.nn.conv2d(lw.nn.relu(x), lw.const(w), padding=1))
+
+    def group(height, width):
+        settings = CompileSettings(target, expect={"x": (1, 64, height, width)})
+        nodes = post_order(plan_layouts(lw.Function([x], body), settings).function.body)
+        return next((n.attrs.group for n in nodes if isinstance(n, Call) and n.op.name == "nn.winograd_conv2d"), None)
+
+    assert group(1, 1) is None, "a tile for one element"
+    assert 4 <= group(12, 12) <= group(224, 224)
+
+
 @pytest.mark.parametrize(("target", "width"), [(AVX2, 16), (BASELINE, 4)], ids=["avx2", "baseline"])
 def test_values_are_those_of_a_convolution_by_shorter_vectors(target, width):
     if not target.features <= lw.resolve_target("native").features:
@@ -236,7 +280,14 @@ def test_a_register_tile_leaves_room_for_weights_and_a_factor(target):
         ((1, 1, 8, 8, 16), (1, 6, 6, 16, 24), {"size": 4}, r"24 filters do not fall into blocks of .* NCHW16c"),
         ((1, 1, 8, 8, 16), (6, 6, 16, 16), {"size": 4}, r"planes must be \[panel, row, column, channel, filter\]"),
         ((1, 16, 8, 8), (1, 6, 6, 16, 16), {"size": 4, "data_layout": "NCHW"}, r"data_layout must be NCHW with chann"),
-        ((1, 1, te.var("h"), 8, 16), (1, 6, 6, 16, 16), {"size": 4}, r"x must have a known height and width"),
+        ((1, 1, te.var("h"), 8, 16), (1, 6, 6, 16, 16), {"size": 4}, r"an open height or width needs a group"),
+        (
+            (1, 1, 8, te.var("w"), 16),
+            (1, 6, 6, 16, 16),
+            {"size": 4, "group": 8, "out_layout": "NCHW"},
+            r"an open height or width needs a group, and blocks of channels made",
+        ),
+        ((1, 1, 8, 8, 16), (1, 6, 6, 16, 16), {"size": 4, "group": -1}, r"WinogradAttrs.group must be an integer of 0"),
         ((1, 1, 8, 8, 16), (1, 5, 5, 16, 16), {"size": 3}, r"size must be .*2.*4.*6.*found 3"),
     ],
 )

@@ -8,7 +8,8 @@ matrices of ``winograd_transform.py``, for each tile:
     y = Aᵀ M A        of each filter
 
 For each of the (m+2)² planes, the sum is a product of matrices: of tiles by channels, and channels by filters. So tiles
-are taken in groups: V of a group stays in the second cache while panels of filters pass by, some for each plane.
+are taken in groups: V of a group stays in the second cache while panels of filters pass by, some for each plane. Of an
+image whose height or width is open, only the number of groups is: the layout planner chooses how many tiles one has.
 A result in NCHW is written by strips of rows: those of a group wait in blocks, and are transposed (``unblocked.py``).
 ``nn.conv2d`` proposes it to the layout planner (``winograd_weights.py``), which weighs the cost declared here.
 """
@@ -28,7 +29,8 @@ from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
-from ....ir.open_extents import IN_COSTS
+from ....ir.open_extents import IN_COSTS, MANY_ROWS
+from ....ir.simplify import simplify
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS
@@ -36,7 +38,7 @@ from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_transpose import turn_squares
 from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming
-from ...definition.attrs import Attrs, all_non_negative, attr, one_of
+from ...definition.attrs import Attrs, all_non_negative, attr, natural, one_of
 from ...definition.cost import moved
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import FLOAT_KINDS, same_dtype, tensor_argument
@@ -59,6 +61,7 @@ class WinogradAttrs(Attrs):
     padding: tuple[int, ...] = attr("zeros around H and W: both begins, then both ends", (0,) * 4, all_non_negative)
     data_layout: str = attr("layout of x, with channels in blocks", "NCHW16c")
     out_layout: str = attr("layout of the result, also NCHW; empty: that of x", "")
+    group: int = attr("tiles whose products are made together; 0: as many as cost least, of known images", 0, natural)
 
     @property
     def data(self) -> Layout:
@@ -86,8 +89,6 @@ def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
     if attrs.out is not NCHW:
         check_blocked(attrs.out, "out_layout")
     extents = axis_extents(x, attrs.data_layout, "NCHW", "C", ("x", "data_layout"))
-    if const_int(extents["H"]) is None or const_int(extents["W"]) is None:
-        raise TypeInferenceError(f"x must have a known height and width, found {x}")
     panels, rows, columns, channels, width = _known_extents(planes)
     if (rows, columns) != (attrs.points, attrs.points):
         raise TypeInferenceError(
@@ -98,6 +99,8 @@ def _relation(types: Sequence[Type], attrs: WinogradAttrs) -> Type:
     if width % attrs.out.factor("C"):
         raise TypeInferenceError(f"panels of {width} filters do not fall into blocks of out_layout {attrs.out}")
     positions = window_shape([extents["H"], extents["W"]], (TAPS, TAPS), (1, 1), (1, 1), attrs.padding)
+    if None in map(const_int, positions) and (attrs.out is NCHW or not attrs.group):
+        raise TypeInferenceError(f"an open height or width needs a group, and blocks of channels made, found {x}")
     named = {"N": extents["N"], "C": as_index(panels * width), "H": positions[0], "W": positions[1]}
     return TensorType(attrs.out.shape(named), x.dtype)
 
@@ -161,19 +164,20 @@ class WinogradStages(Stages):
 
 @dataclass(frozen=True, slots=True)
 class Winograd:
-    """A convolution of which all but the number of images is known, and how it is cut."""
+    """A convolution and how it is cut."""
 
     attrs: WinogradAttrs
-    tiles: tuple[int, int]  # rows and columns of them
+    tiles: tuple[Expr, Expr]  # rows and columns of them
     blocking: WinogradBlocking
     width: int
     lanes: int  # of a vector of filters
     strip: int  # how many positions of the result follow each other that a group makes, if the result is in NCHW
 
     @property
-    def groups(self) -> int:
+    def groups(self) -> Expr:
         """How many groups the tiles of an image are taken in; the last one may be filled in part."""
-        return math.ceil(math.prod(self.tiles) / self.blocking.group)
+        rows, columns = self.tiles
+        return simplify((rows * columns + self.blocking.group - 1) // self.blocking.group)
 
     @property
     def parts(self) -> int:
@@ -321,7 +325,8 @@ class Winograd:
         """Whether groups run in parallel. Few of them do not come out even between threads, and each thread would fetch
         all weights; then it is panels, if there are several."""
         images, panels = (const_int(extent) or 1 for extent in (result.shape[0], planes.shape[0]))
-        return images * self.groups >= MANY_TASKS or panels == self.blocking.together
+        groups = const_int(self.groups)
+        return groups is None or images * groups >= MANY_TASKS or panels == self.blocking.together
 
     def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
         """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: positions outside,
@@ -372,17 +377,18 @@ def _schedule_rows(stage: StageView) -> None:
 def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     x, planes, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
     panels, _, _, channels, width = _known_extents(planes)
-    rows, columns = (const_int(extent) or 0 for extent in (kind.shape[2:4]))
-    tiles = math.ceil(rows / attrs.size), math.ceil(columns / attrs.size)
-    products = Products(attrs.points**2, math.prod(tiles), channels, panels * width, width, kind.dtype, target)
+    rows, columns = (MANY_ROWS if (n := const_int(extent)) is None else n for extent in kind.shape[2:4])
+    down, across = math.ceil(rows / attrs.size), math.ceil(columns / attrs.size)
+    products = Products(attrs.points**2, down * across, channels, panels * width, width, kind.dtype, target)
     lanes, unit, written = attrs.out.factor("C"), 1, 0.0
     if attrs.out is NCHW:  # a group makes whole rows, and whole vectors of their positions
         lanes = math.gcd(width, target.lanes(kind.dtype))
-        unit = lanes // math.gcd(attrs.size * columns, lanes) * tiles[1]
+        unit = lanes // math.gcd(attrs.size * columns, lanes) * across
         written = TRANSPOSED_CYCLES * panels * width * rows * columns
-    blocking = products.best(unit)
-    strip = math.ceil(min(blocking.group // tiles[1] * attrs.size, rows) * columns / lanes) * lanes
-    made = Winograd(attrs, tiles, blocking, width, lanes, strip)
+    blocking = products.best(unit) if not attrs.group else products.of_groups(attrs.group)
+    strip = math.ceil(min(blocking.group // across * attrs.size, rows) * columns / lanes) * lanes
+    height, breadth = (simplify((extent + attrs.size - 1) // attrs.size) for extent in kind.shape[2:4])
+    made = Winograd(attrs, (height, breadth), blocking, width, lanes, strip)
     cycles = blocking.cycles + products.transforms + written
     cost = (const_int(x.shape[0]) or IN_COSTS) * cycles + moved([x, kind])
     strategy = OpStrategy()
@@ -394,14 +400,25 @@ def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target
 
 
 def winograd_conv2d(
-    x: Node, planes: Node, size: int, padding: PerAxis = 0, data_layout: str = "NCHW16c", out_layout: str = ""
+    x: Node,
+    planes: Node,
+    size: int,
+    padding: PerAxis = 0,
+    data_layout: str = "NCHW16c",
+    out_layout: str = "",
+    group: int = 0,
 ) -> Call:
     """``conv2d`` of x, channels in blocks, by windows of 3×3, whose weights ``winograd_planes`` has transformed.
 
-    ``padding``: one number, one per spatial axis, or all begins and then all ends.
+    ``padding``: one number, one per spatial axis, or all begins and then all ends. ``group`` is how many tiles are
+    taken together, which has to be given where the height or the width of x is open.
     """
     with naming(WINOGRAD_CONV2D.name):
         attrs = WinogradAttrs(
-            size=size, padding=given_padding(padding, 2), data_layout=data_layout, out_layout=out_layout
+            size=size,
+            padding=given_padding(padding, 2),
+            data_layout=data_layout,
+            out_layout=out_layout,
+            group=group,
         )
     return WINOGRAD_CONV2D(x, planes, attrs=attrs)

@@ -88,6 +88,10 @@ class Products:
         candidates = (self._of(group, together) for group in groups for together in self._together(group))
         return min(candidates, key=lambda blocking: blocking.cycles)
 
+    def of_groups(self, group: int) -> WinogradBlocking:
+        """The blocking that costs least with groups of so many tiles, the last of which may be filled in part."""
+        return min((self._of(group, together) for together in self._together(group)), key=lambda found: found.cycles)
+
     def _together(self, group: int) -> Iterator[int]:
         """How many panels may be multiplied by a plane before the next plane: as many as leave tasks for threads, and
         whose products stay in the second cache."""

@@ -23,6 +23,8 @@ MOST_CHANNELS = {2: 1 << 16, 4: 1 << 14, 6: 2048}
 the error grows with the root of the number of channels."""
 PANEL_BLOCKS = (2, 1)
 """How many blocks of filters a panel may have."""
+OPEN_GROUPS = (4, 8, 16, 32)
+"""How many tiles an open image may be taken in groups of: the last group computes as much, however few are left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +68,16 @@ def winograd_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iter
     if block is None or data is None or channels % data:
         return
     held, blocked = ValueLayout(NCHW, data_layout(2, data)), ValueLayout(NCHW, data_layout(2, block))
+    ways = [(blocked, 0), (None, 0)] if problem.outputs is not None else [(blocked, group) for group in OPEN_GROUPS]
     for size in SIZES:
         for width in (block * blocks for blocks in PANEL_BLOCKS):
             if channels <= MOST_CHANNELS[size] and filters % width == 0:
                 make = WinogradPlanes(size, width)
-                for out in (blocked, None):
+                packed = Packed(make, make.type_of(problem.weight))
+                for out, group in ways:
                     layouts = {"data_layout": str(held), "out_layout": str(out or NCHW)}
-                    made = WinogradAttrs(size=size, padding=problem.attrs.padding, **layouts)
-                    yield LayoutCandidate(
-                        (held, Packed(make, make.type_of(problem.weight))), made, out, WINOGRAD_CONV2D
-                    )
+                    made = WinogradAttrs(size=size, padding=problem.attrs.padding, group=group, **layouts)
+                    yield LayoutCandidate((held, packed), made, out, WINOGRAD_CONV2D)
 
 
 def _serves(problem: ConvProblem) -> bool:
@@ -83,5 +85,4 @@ def _serves(problem: ConvProblem) -> bool:
     plain = problem.rank == 2 and problem.is_plain and problem.has_plain_kernel and attrs.groups == 1
     dense = set(attrs.strides) == set(attrs.dilation) == {1} and problem.window == (TAPS, TAPS)
     wide = problem.is_of_one_float and problem.dtype.bits >= 32
-    known = all(const_int(extent) for extent in (*problem.x.shape[2:], *problem.result.shape[2:]))
-    return problem.constant_weight and plain and dense and wide and known and problem.batch != 0
+    return problem.constant_weight and plain and dense and wide and not problem.is_empty
