@@ -16,11 +16,12 @@ from cases.case import Bar
 
 from loopwright.base.quantities import rate_text
 
-OURS, DIRECT, STRICT, INVARIANT = "loopwright", "direct", "strict", "invariant"
+OURS, DIRECT, STRICT, INVARIANT, OPENED = "loopwright", "direct", "strict", "invariant", "opened"
 BESIDE = {
     DIRECT: "with direct arithmetic",
     STRICT: "with strict precision",
     INVARIANT: "with choices blind to the batch",
+    OPENED: "with batch, height, width and sequence open",
 }
 """Ours compiled otherwise, which is no peer."""
 

@@ -80,6 +80,8 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr], unguarded: Collecti
                     start, guard = _tail(stage, relation, extents, values)
                     guards += [] if guard is None else [guard]
                 values[parent] = start + values[inner]
+            case FuseRelation(outer, inner, fused) if const_int(extents[outer]) == 1:
+                values[outer], values[inner] = ZERO, values[fused]  # also behind the end, where tiles may reach
             case FuseRelation(outer, inner, fused):
                 # An empty inner loop makes an empty fused loop; its divisor is never used, but must not be 0.
                 divisor = ONE if const_int(extents[inner]) == 0 else extents[inner]

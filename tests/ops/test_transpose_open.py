@@ -1,6 +1,7 @@
 """Transposes behind reshapes of open extents keep their tiles: what a tile reads stays within the source."""
 
 import numpy as np
+import pytest
 
 import loopwright as lw
 from loopwright import te
@@ -34,3 +35,17 @@ def test_a_border_before_the_rows_is_no_hindrance():
     wanted = np.sqrt(np.pad(given, [(1, 0)] * 3, constant_values=1)).transpose(1, 2, 0)
     (found,) = lw.Engine(library)(given)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [("n", 1, 1, 12), (33, 1, 1, 12), ("m", "n", 1, 12)], ids=str)
+def test_tiles_may_reach_beyond_an_axis_that_stands_behind_one_of_one_element(shape):
+    """Two axes of the result make one of the tiles, of which the last one reaches beyond the second axis."""
+    dims = {name: te.var(name) for name in shape if isinstance(name, str)}
+    x = lw.var("x", [dims.get(extent, extent) for extent in shape])
+    moved = lw.nn.log(lw.nn.add(lw.nn.transpose(x, axes=(2, 3, 0, 1)), lw.const(np.float32(1))))
+    library = lw.compile(lw.Function([x], moved), "x86-64-v3")
+    assert "transpose.tiled" in [choice.implementation for f in library.functions for choice in f.choices]
+
+    given = np.random.default_rng(0).random([{"n": 11, "m": 3}.get(e, e) for e in shape], np.float32)
+    (found,) = lw.Engine(library)(given)
+    np.testing.assert_allclose(found, np.log1p(given.transpose(2, 3, 0, 1)), rtol=1e-5, atol=1e-6)
