@@ -62,6 +62,8 @@ class IndexMap:
 
     def shape(self, extents: Sequence[Expr], facts: Facts) -> tuple[Expr, ...] | None:
         """The smallest box from 0 that holds the positions of all elements; None if none is found."""
+        if any(const_int(extent) == 0 for extent in extents):
+            return (ZERO,) * len(self.results)
         ranges = {p: (ZERO, simplify(e - ONE, facts)) for p, e in zip(self.parameters, extents, strict=True)}
         limits = Limits.of(ranges, facts)
         bounds = [limits.relax(result) for result in self.results]

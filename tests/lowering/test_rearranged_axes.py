@@ -172,3 +172,19 @@ def test_a_trace_with_axes_is_replayed():
     again = lw.create_schedule(y)
     again.replay(lw.Trace.from_json(s.trace.to_json()))
     assert str(again) == str(s)
+
+
+@pytest.mark.parametrize("made", ["cache_write", "cache_read", "transform_layout"])
+def test_a_tensor_without_elements_has_none_in_another_order(made):
+    """Between its rows there would be elements, which might read what does not exist."""
+    A = te.placeholder((4, 0), name="A")
+    B = te.compute((4, 0), lambda i, j: A[i, te.maximum(te.minimum(j, -1), 0)] + 1, name="B")
+    s = lw.create_schedule(B)
+    if made == "cache_write":
+        s.cache_write(B, "local", axes="lambda i, j: (i * 16 + j,)")
+    elif made == "cache_read":
+        s.cache_read(A, "local", [B], axes="lambda i, j: (i * 16 + j,)", pad=0)
+    else:
+        s[s.cache_write(B, "local")].transform_layout("lambda i, j: (i * 16 + j,)")
+    lw.interpret(lw.lower(s, [A, B]))(np.zeros((4, 0), np.float32), np.zeros((4, 0), np.float32))
+    assert "[" not in str(lw.lower(s, [A, B])).replace("float32[4, 0]", "")
