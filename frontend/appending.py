@@ -78,7 +78,7 @@ def with_appended(node: OnnxNode, before: SequenceValue, appended: Appended, sta
     values, extents = (
         node.finish(concatenate(pair, 0)) for pair in ((old.values, added.values), (old.extents, added.extents))
     )
-    return Ragged(values, extents, added.shape if old.shape == added.shape else None)
+    return Ragged(values, extents, ragged.shape_of_both(old, added))
 
 
 def _side_by_side(node: OnnxNode, stacks: Sequence[Node]) -> Node:

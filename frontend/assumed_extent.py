@@ -1,7 +1,8 @@
-"""Branches of other ranks, as exporters write ``x.squeeze(axis)`` of an open axis: an If that asks whether an extent is
-a number, and drops the axis only then.
+"""Extents that are open, and have to be certain numbers, which each run checks.
 
-What follows can be of one rank only. So the branch is taken where the extent is that number, and each run checks it.
+Weights tell how many columns or channels there are of what they are multiplied by. And there are branches of other
+ranks, as exporters write ``x.squeeze(axis)`` of an open axis: an If that asks whether an extent is a number, and drops
+the axis only then. What follows can be of one rank only, so the branch is taken where the extent is that number.
 """
 
 from __future__ import annotations
@@ -19,6 +20,13 @@ from ..ops.families.assume_extent import assume_extent
 from .subgraphs import Subgraphs
 
 _SAME_ELEMENTS = frozenset({"cast", "reshape", "squeeze", "expand_dims", "identity"})
+
+
+def with_extent(x: Node, axis: int, number: int) -> Node:
+    """x, an axis of which has so many elements for what reads it. Where its extent is open, each run checks that; one
+    that is known stays, and is for others to refuse."""
+    open_there = const_int(tensor_of(x).shape[axis]) is None
+    return assume_extent(x, axis, as_index(number), ()) if open_there else x
 
 
 def where_extent_is(condition: Node, results: Sequence[Node], subgraphs: Subgraphs) -> Sequence[Node] | None:

@@ -20,7 +20,7 @@ from ..ops.families.repeat import broadcast_to_extents
 from ..ops.families.reshape import reshape
 from ..ops.families.select import where
 from .onnx_node import OnnxNode
-from .ragged import as_ragged
+from .ragged import as_ragged, shape_of_both
 from .subgraphs import Subgraphs
 from .values import Absent, Growing, Listed, Possible, Ragged, SequenceValue, Value, nodes_of, value_text
 
@@ -100,7 +100,7 @@ class _Branches:
         if a.rank != b.rank:
             raise self._differ(then, otherwise)
         values, extents = (self._tensors(*pair) for pair in ((a.values, b.values), (a.extents, b.extents)))
-        shape = a.shape if a.shape == b.shape else None
+        shape = shape_of_both(a, b)
         return Ragged(values[0], extents[0], shape), Ragged(values[1], extents[1], shape)
 
     def _tensors(self, then: Node, otherwise: Node) -> tuple[Node, Node]:

@@ -7,6 +7,7 @@ Positions count from the end where they are negative; each run checks that they 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 
 import numpy as np
@@ -64,6 +65,13 @@ def as_ragged(node: OnnxNode, sequence: SequenceValue, like: TensorType | None =
         node.finish(reshape(node.shapes.stand_for(extents), (len(kinds), first.ndim))),
         first.shape if alike else None,
     )
+
+
+def shape_of_both(a: Ragged, b: Ragged) -> tuple[Expr, ...] | None:
+    """The one shape that the tensors of two sequences have; None if it is not certainly one."""
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return None
+    return a.shape if all(map(operator.is_, a.shape, b.shape)) else None
 
 
 def _nothing(shape: tuple[int, ...], kind: DType) -> Constant:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ...base.bounded_dimension import BoundedDimension
 from ...base.dimension_roles import role_of
-from ...base.errors import ModelError
+from ...base.errors import ModelError, TypeInferenceError
 from ...graph.node import Function, Var
 from ...graph.types import GivenShape, GivenShapes, TensorType, Type, given_shapes
 from ...ir import expr
@@ -30,11 +30,15 @@ class ExpectedExtents:
     _known: dict[Type, Type] = field(default_factory=dict)
 
     def of(self, kind: Type) -> Type:
-        """A type with numbers in place of the dimensions."""
+        """A type with numbers in place of the dimensions; as it is, where these are too few for what is computed, as
+        the samples of a window are."""
         if not self.numbers:
             return kind
         if kind not in self._known:
-            self._known[kind] = with_numbers(kind, self.numbers)
+            try:
+                self._known[kind] = with_numbers(kind, self.numbers)
+            except TypeInferenceError:
+                self._known[kind] = kind
         return self._known[kind]
 
 

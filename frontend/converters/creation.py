@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ...base.dtype import dtype
 from ...base.errors import ModelError
@@ -16,11 +18,12 @@ from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars
-from ...ops.families.binary import add, multiply
+from ...ops.families.binary import add, equal, multiply
 from ...ops.families.cast import cast
 from ...ops.families.creation import arange, arange_extent, full
 from ...ops.families.open_extents import extents, positions
 from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.reshape import expand_dims
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..refusal_causes import UnknownValueError
@@ -62,12 +65,17 @@ def _constant_of_shape(node: OnnxNode) -> Node:
     if value.size != 1:
         raise ModelError(f"{node}: the value must be one element, found {value.size}")
     shape = node.extents_of(as_vector(node[0]), "the shape")
+    return filled(node, shape, value.reshape(()))
+
+
+def filled(node: OnnxNode, shape: Sequence[int | Expr], value: npt.NDArray[Any]) -> Node:
+    """A tensor all of whose elements are one scalar, of extents of which some may be open."""
     kind = dtype(value.dtype)
-    numbers = [extent for extent in shape if isinstance(extent, int)]
+    numbers = [number for extent in shape if (number := const_int(as_index(extent))) is not None]
     check_size(numbers, kind, f"the result of {node}")
     if len(numbers) == len(shape):
-        return full(numbers, value.reshape(-1)[0].item(), kind)
-    return broadcast_to_extents(Constant(value.reshape(())), shape, node.shapes.inputs)
+        return full(numbers, value.item(), kind)
+    return broadcast_to_extents(Constant(value), shape, node.shapes.inputs)
 
 
 @converter("Shape", 1, 13, 15, 19, 21, 23, 24, 25)
@@ -120,6 +128,9 @@ def _eye_like(node: OnnxNode) -> Node:
     if node.rank != 2:
         raise ModelError(f"{node}: it needs a matrix, found {node.type()}")
     kind = element_type(node.integer("dtype"), str(node)) if node.has("dtype") else node.type().dtype
-    rows, columns = node.static_shape(0)
-    check_size((rows, columns), kind, f"the result of {node}")
-    return Constant(np.eye(rows, columns, node.integer("k", 0), kind.to_numpy()))
+    shape, diagonal = node.type().shape, node.integer("k", 0)
+    if (known := node.type().static_shape) is not None:
+        check_size(known, kind, f"the result of {node}")
+        return Constant(np.eye(known[0], known[1], diagonal, kind.to_numpy()))
+    rows, columns = (run_time_operands.numbers_up_to(node, extent) for extent in shape)
+    return cast(equal(expand_dims(rows, 1) + Constant(np.array(diagonal)), columns), str(kind))

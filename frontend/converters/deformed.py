@@ -24,6 +24,7 @@ from ...ops.families.matmul.matmul import matmul
 from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.scatter import scatter_nd
+from ..assumed_extent import with_extent
 from ..integers import as_int64, as_vector, integers
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -72,12 +73,14 @@ def _deform_conv(node: OnnxNode) -> Node:
     """A convolution whose windows read between elements, at offsets of their own: what is read as a matrix product."""
     if node.rank != 4:
         raise node.unsupported(f"an input of rank {node.rank}, which is no batch of pictures,")
-    x, weight = node[0], tensor_of(node[1])
+    weight = tensor_of(node[1])
     window = node.numbers(weight.shape[2:])
     if (node.ints("kernel_shape") or window) != window:
         raise ModelError(f"{node}: kernel_shape {node.ints('kernel_shape')} is not that of the weights, {weight}")
     groups, shared, taps = node.integer("group", 1), node.integer("offset_group", 1), math.prod(window)
-    channels, filters, own = node.numbers((node.type().shape[1], weight.shape[0], weight.shape[1]))
+    filters, own = node.numbers(weight.shape[:2])
+    x = with_extent(node[0], 1, own * groups)
+    (channels,) = node.numbers(tensor_of(x).shape[1:2])
     if channels != own * groups or filters % groups or channels % shared:
         raise ModelError(f"{node}: {channels} channels do not fit {groups} groups of {weight}, and {shared} of offsets")
     batch, (rows, columns), of = node.type().shape[0], node.type(2).shape[2:], node.shapes.inputs

@@ -6,11 +6,12 @@ import numpy as np
 
 from ...base.dtype import INT64
 from ...base.errors import ModelError
-from ...graph.node import Constant, Node
+from ...graph.node import Constant, Node, tensor_of
 from ...ops.families.argreduce import argmax
 from ...ops.families.cast import cast
 from ...ops.families.matmul.matmul import matmul
 from ...ops.families.reshape import squeeze
+from ..assumed_extent import with_extent
 from ..class_scores import alone, float_matrix, label_names, labels, mirrored, transform_of, transformed
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -44,8 +45,8 @@ def _classifier(node: OnnxNode) -> list[Node]:
 def _scores(node: OnnxNode, count: int) -> Node:
     """The product of rows and coefficients, [rows, count], with the intercepts."""
     coefficients, intercepts = node.float_array("coefficients"), node.float_array("intercepts")
-    x = float_matrix(node)
-    columns = node.numbers(node.type().shape[-1:])[0]
+    x = with_extent(float_matrix(node), 1, len(coefficients) // max(count, 1))
+    columns = node.numbers(tensor_of(x).shape[1:])[0]
     if len(coefficients) != count * columns or len(intercepts) not in (0, count):
         raise ModelError(f"{node}: {count} scores of {columns} columns take {count * columns} coefficients and {count} "
                          f"intercepts, found {len(coefficients)} and {len(intercepts)}")  # fmt: skip

@@ -17,6 +17,7 @@ from ...ops.families.lrn import lrn
 from ...ops.families.reduce import mean
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.unary import reciprocal, sqrt
+from ..assumed_extent import with_extent
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..reshaping import reshape_like
@@ -133,6 +134,8 @@ def _group_norm(node: OnnxNode) -> Node:
     """Each group is normalised like a channel. Version 18 scales by group, version 21 by channel."""
     x, scale, bias = node[0], node[1], node[2]
     groups, epsilon = node.integer("num_groups"), node.real("epsilon", 1e-5)
+    if node.version > 18 and (channels := tensor_of(scale).static_shape) is not None:
+        x = with_extent(x, 1, channels[0])
     grouped = reshape(x, (0, groups, -1))
     if node.version == 18:
         return reshape_like(node, norm.instance_norm(grouped, scale, bias, epsilon), x)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...base.dtype import FLOAT32, FLOAT64, INT64, UINT64, DType
+from ...base.dtype import FLOAT32, FLOAT64, INT64, UINT64, DType, dtype
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import ONE
@@ -33,7 +33,6 @@ from ...ops.families.binary import (
     subtract,
 )
 from ...ops.families.cast import cast
-from ...ops.families.creation import full
 from ...ops.families.cumsum import cumsum
 from ...ops.families.extern import extern
 from ...ops.families.reduce import max as max_of
@@ -46,6 +45,7 @@ from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..reshaping import reshape_to
 from ..tensors import element_type
+from .creation import filled
 from .run_time_operands import extent_as_number, numbers_up_to
 
 ENTROPY = "loopwright.entropy"
@@ -187,4 +187,4 @@ def _is_known(value: Node, number: float) -> bool:
 def _undropped(node: OnnxNode, mask: str) -> Sequence[Node]:
     if not node.wants(1):
         return (node[0],)
-    return node[0], full(node.static_shape(0), True if mask == "bool" else 1, mask)
+    return node[0], filled(node, node.type().shape, np.ones((), dtype(mask).to_numpy()))

@@ -24,6 +24,7 @@ from ...ops.families.strings.index import string_index
 from ...ops.families.strings.matches import string_matches
 from ...ops.families.strings.ngrams import ngram_counts
 from ...ops.families.strings.pieces import string_pieces
+from ..assumed_extent import with_extent
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..string_values import StringTensor
@@ -81,6 +82,8 @@ def _in_case(text: StringTensor, upper: bool) -> StringTensor:
 
 def _those_that_stay(node: OnnxNode, spans: Node, stays: Node) -> Node:
     """The spans of which something holds; the empty one if there are none."""
+    if tensor_of(spans).ndim == 2:
+        spans, stays = (with_extent(x, 0, 1) for x in (spans, stays))
     shape = tensor_of(spans).shape
     if len(shape) != 1 and (len(shape) != 2 or node.numbers(shape[:1]) != (1,)):
         raise node.unsupported(f"leaving words out of {tensor_of(spans)}, which is no vector and no matrix of one row,")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...base.dtype import FLOAT32, INT64
 from ...base.errors import ModelError
-from ...graph.node import Constant, Node
+from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import reduce, unary
 from ...ops.families.argreduce import argmax
 from ...ops.families.binary import power
@@ -17,6 +17,7 @@ from ...ops.families.matmul.matmul import matmul
 from ...ops.families.reshape import expand_dims, squeeze
 from ...ops.families.select import where
 from ...ops.families.tree_tables import Floats
+from ..assumed_extent import with_extent
 from ..class_scores import float_matrix, label_names, labels, mirrored, number, transform_of, transformed
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -82,8 +83,9 @@ def _one_against_all(node: OnnxNode) -> list[Node]:
     onnxruntime."""
     names = label_names(node)
     coefficients = node.float_array("coefficients")
-    columns = node.numbers(node.type().shape[-1:])[0]
-    scores = matmul(float_matrix(node), Constant(_sized(node, coefficients, (len(names), columns)).T.copy()))
+    x = with_extent(float_matrix(node), 1, len(coefficients) // max(len(names), 1))
+    columns = node.numbers(tensor_of(x).shape[1:])[0]
+    scores = matmul(x, Constant(_sized(node, coefficients, (len(names), columns)).T.copy()))
     scores = scores + _rho(node)[0]
     chosen: Node = argmax(scores, -1)
     if len(names) == 2:
@@ -96,9 +98,10 @@ def _one_against_all(node: OnnxNode) -> list[Node]:
 
 def _kernel(node: OnnxNode, count: int) -> Node:
     """The kernel between each row and each support vector, [rows, count]."""
-    x = float_matrix(node)
-    columns = node.numbers(node.type().shape[-1:])[0]
-    vectors = _sized(node, node.float_array("support_vectors"), (count, columns))
+    found = node.float_array("support_vectors")
+    x = with_extent(float_matrix(node), 1, len(found) // max(count, 1))
+    columns = node.numbers(tensor_of(x).shape[1:])[0]
+    vectors = _sized(node, found, (count, columns))
     gamma, coef0, degree = (float(v) for v in _parameters(node))
     name = node.string("kernel_type", "LINEAR")
     if name == "RBF":

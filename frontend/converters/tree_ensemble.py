@@ -7,14 +7,17 @@ import numpy as np
 from ...base.dtype import FLOAT32, FLOAT64, INT64
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
+from ...ir.constants import const_int
 from ...ops.families.argreduce import argmax
 from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.reshape import squeeze
 from ...ops.families.select import where
+from ...ops.families.slicing import strided_slice
 from ...ops.families.tree_ensemble import tree_ensemble
 from ...ops.families.tree_tables import Floats, tree_tables
 from ...ops.families.unary import isinf
+from ..assumed_extent import with_extent
 from ..class_scores import (
     TRANSFORMS,
     alone,
@@ -62,6 +65,9 @@ def _ensemble(node: OnnxNode) -> Node:
 
 
 def _scores(node: OnnxNode, x: Node, forest: Forest, targets: int, aggregate: str) -> Node:
+    if const_int(tensor_of(x).shape[1]) is None:  # those that the nodes ask for
+        asked = int(forest.features.max(initial=0)) + 1
+        x = with_extent(strided_slice(x, [0], [asked], axes=[1]), 1, asked)
     columns = node.numbers(tensor_of(x).shape[1:])[0]
     if forest.features.size and not 0 <= forest.features.min() <= forest.features.max() < columns:
         raise ModelError(f"{node}: nodes ask for column {forest.features.max()}, but there are {columns}")

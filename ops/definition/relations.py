@@ -75,6 +75,19 @@ def _broadcast_extent(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str], 
     return result
 
 
+def stretched_to(shape: Sequence[Expr], own: Sequence[Expr], message: str) -> tuple[Expr, ...]:
+    """A shape that another one, of a tensor's ``own``, stretches to by numpy's rules, with the numbers that either
+    tells: aligned at the right, and equal but for extents of 1 of the other.
+
+    Raises ``TypeInferenceError`` with the message where it does not: ``ExtentsDiffer`` for two numbers.
+    """
+    missing = len(shape) - len(own)
+    if missing < 0:
+        raise TypeInferenceError(message)
+    pairs = zip(shape[missing:], own, strict=True)
+    return *shape[:missing], *(a if b is ONE else same_extent(a, b, message) for a, b in pairs)
+
+
 def normalize_axis(axis: int, rank: int) -> int:
     """An axis counted from the end if negative. Raises ``TypeInferenceError`` if there is none such."""
     if not -rank <= axis < rank:

@@ -25,7 +25,14 @@ from ..definition.attrs import Attrs, attr, one_of
 from ..definition.layout_rule import same_layout
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
-from ..definition.relations import INTEGER_KINDS, NUMBER_KINDS, broadcast_shapes, same_dtype, tensor_argument
+from ..definition.relations import (
+    INTEGER_KINDS,
+    NUMBER_KINDS,
+    broadcast_shapes,
+    same_dtype,
+    stretched_to,
+    tensor_argument,
+)
 from ..definition.strategy import register_compute
 
 GROUP = OpGroup.ELEMENTWISE
@@ -252,9 +259,7 @@ def _prelu_relation(types: Sequence[Type], attrs: Any) -> Type:
     x, slope = (tensor_argument(t, n) for t, n in zip(types, ("x", "slope"), strict=True))
     same_dtype((x, slope), ("x", "slope"))
     _check_kind(x, "x", NUMBER_KINDS)
-    shape = broadcast_shapes((x.shape, slope.shape), ("x", "slope"))
-    if len(shape) != x.ndim or any(a is not b for a, b in zip(shape, x.shape, strict=True)):
-        raise TypeInferenceError(f"slope does not broadcast to the shape of x: {slope} and {x}")
+    stretched_to(x.shape, slope.shape, f"slope does not broadcast to the shape of x: {slope} and {x}")
     return x
 
 

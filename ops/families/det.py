@@ -23,7 +23,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import FLOAT_KINDS, tensor_argument
+from ..definition.relations import FLOAT_KINDS, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 
 GROUP = OpGroup.PRODUCTS
@@ -33,8 +33,10 @@ def _relation(types: Sequence[Type], attrs: None) -> Type:
     x = tensor_argument(types[0], "x")
     if x.dtype.kind not in FLOAT_KINDS:
         raise TypeInferenceError(f"x must be of {', '.join(FLOAT_KINDS)}, found {x.dtype}")
-    if x.ndim < 2 or x.shape[-1] is not x.shape[-2]:
-        raise TypeInferenceError(f"x must be one or several square matrices, found {x}")
+    problem = f"x must be one or several square matrices, found {x}"
+    if x.ndim < 2:
+        raise TypeInferenceError(problem)
+    same_extent(x.shape[-1], x.shape[-2], problem)
     return TensorType(x.shape[:-2], x.dtype)
 
 

@@ -67,8 +67,9 @@ def _relation(types: Sequence[Type], attrs: ChosenBoxesAttrs) -> Type:
     if boxes.dtype not in ("float32", "float64"):
         raise TypeInferenceError(f"boxes must be of float32 or float64, found {boxes.dtype}")
     same_dtype([boxes, scores, *thresholds], ["boxes", "scores", *names[3:]])
-    if boxes.ndim != 3 or const_int(boxes.shape[2]) != 4:
+    if boxes.ndim != 3:
         raise TypeInferenceError(f"boxes must be [batch, boxes, 4], found {boxes}")
+    same_extent(boxes.shape[2], as_index(4), f"boxes must be [batch, boxes, 4], found {boxes}")
     if scores.ndim != 3:
         raise TypeInferenceError(f"scores must be [batch, classes, boxes], found {scores}")
     if limit.dtype is not INT64:

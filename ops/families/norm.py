@@ -23,7 +23,7 @@ from ..definition.attrs import Attrs, attr, one_of
 from ..definition.condition import long_rows
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import broadcast_shapes, normalize_axis, same_dtype, tensor_argument
+from ..definition.relations import normalize_axis, same_dtype, stretched_to, tensor_argument
 from ..definition.strategy import (
     Compute,
     OpStrategy,
@@ -236,8 +236,7 @@ def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
 
 
 def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> None:
-    if kind.ndim > x.ndim or broadcast_shapes([x.shape, kind.shape], ("x", name)) != x.shape:
-        raise TypeInferenceError(f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
+    stretched_to(x.shape, kind.shape, f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
 
 
 def _layer_compute(by_rows: bool) -> Compute:

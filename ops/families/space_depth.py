@@ -13,9 +13,9 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.layout import Layout, source_index
-from ...graph.node import Call, Node
+from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.constants import const_int
+from ...ir.constants import ZERO, const_int
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
@@ -23,6 +23,7 @@ from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
 from ...schedules.register_transpose import interleave_rows
 from ...te.tensor import Tensors
+from ..definition.arguments import naming
 from ..definition.attrs import Attrs, attr, one_of, positive
 from ..definition.condition import clause
 from ..definition.cost import elements, moved
@@ -72,22 +73,29 @@ def _image(kind: Type) -> TensorType:
     return x
 
 
-def _divided(extent: Expr, by: int, what: str) -> Expr:
-    known = const_int(extent)
-    if known is None or known % by:
+def _leaving_nothing(*extents: Expr, by: int) -> Sequence[Expr]:
+    """What has to be 0 or more where a number divides these extents, which the relations only round."""
+    return tuple(ZERO - extent % by for extent in extents)
+
+
+def _require_divided(extent: Expr, by: int, what: str) -> None:
+    if (const_int(extent) or 0) % by:
         raise TypeInferenceError(f"{what} must divide by {by}, found {extent}")
-    return simplify(extent // by)
 
 
 def _depth_to_space_relation(types: Sequence[Type], attrs: PixelAttrs) -> Type:
     layout, b = checked_layout(attrs.layout, "NCHW", "C", "layout"), attrs.block_size
     x = _image(types[0]) if layout is NCHW else tensor_argument(types[0], "x")
     extents = axis_extents(x, attrs.layout, "NCHW", "C", ("x", "layout"))
-    channels = _divided(extents["C"], b * b, "channels")
+    channels = simplify(extents["C"] // (b * b))
     shape = extents | {"C": channels, "H": simplify(extents["H"] * b), "W": simplify(extents["W"] * b)}
     if not layout.divides(shape):
         raise TypeInferenceError(f"the result's {channels} channels must divide into the blocks of layout {layout}")
     return TensorType(layout.shape(shape), x.dtype)
+
+
+def _channels(call: Call) -> Expr:
+    return Layout(call.attrs.layout).extents(tensor_of(call.args[0]).shape)["C"]
 
 
 def _depth_to_space_compute(attrs: PixelAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -156,7 +164,7 @@ class InterleavedPixels:
 def _space_to_depth_relation(types: Sequence[Type], attrs: BlockAttrs) -> Type:
     x, b = _image(types[0]), attrs.block_size
     n, c, h, w = x.shape
-    return TensorType((n, simplify(c * (b * b)), _divided(h, b, "rows"), _divided(w, b, "columns")), x.dtype)
+    return TensorType((n, simplify(c * (b * b)), simplify(h // b), simplify(w // b)), x.dtype)
 
 
 def _space_to_depth_compute(attrs: BlockAttrs, inputs: Tensors, result: Type) -> te.Tensor:
@@ -179,6 +187,7 @@ DEPTH_TO_SPACE = register_op(
     PixelAttrs,
     support_level=5,
     layout_rule=follow_layout(lambda call: NCHW),
+    extent_rule=lambda call: _leaving_nothing(_channels(call), by=call.attrs.block_size**2),
 )
 SPACE_TO_DEPTH = register_op(
     "nn.space_to_depth",
@@ -188,6 +197,7 @@ SPACE_TO_DEPTH = register_op(
     OpPattern.INJECTIVE,
     BlockAttrs,
     support_level=5,
+    extent_rule=lambda call: _leaving_nothing(*tensor_of(call.args[0]).shape[2:], by=call.attrs.block_size),
 )
 register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
 
@@ -212,10 +222,17 @@ def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: 
 
 
 def depth_to_space(x: Node, block_size: int, mode: str = "DCR") -> Call:
-    """Each pixel's channels spread to a block of pixels."""
-    return DEPTH_TO_SPACE(x, attrs=PixelAttrs(block_size, mode))
+    """Each pixel's channels spread to a block of pixels. Each run checks open channels."""
+    with naming(DEPTH_TO_SPACE.name, x):
+        attrs = PixelAttrs(block_size, mode)
+        _require_divided(_image(tensor_of(x)).shape[1], block_size**2, "channels")
+    return DEPTH_TO_SPACE(x, attrs=attrs)
 
 
 def space_to_depth(x: Node, block_size: int, mode: str = "DCR") -> Call:
-    """Each block of pixels gathered to the channels of one."""
-    return SPACE_TO_DEPTH(x, attrs=BlockAttrs(block_size, mode))
+    """Each block of pixels gathered to the channels of one. Each run checks open rows and columns."""
+    with naming(SPACE_TO_DEPTH.name, x):
+        attrs = BlockAttrs(block_size, mode)
+        for extent, what in zip(_image(tensor_of(x)).shape[2:], ("rows", "columns"), strict=True):
+            _require_divided(extent, block_size, what)
+    return SPACE_TO_DEPTH(x, attrs=attrs)

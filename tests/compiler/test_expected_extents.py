@@ -103,6 +103,17 @@ def test_what_cannot_be_expected_is_refused(expect, problem):
         lw.compile(lw.Function([x], lw.nn.relu(x)), AVX512, expect=expect)
 
 
+def test_usual_numbers_may_be_too_few_for_a_model():
+    """A window of 400 samples does not fit into 128."""
+    x = lw.var("x", (1, 4, te.var("time")))
+    weights = np.ones((8, 4, 400), np.float32)
+    function = lw.Function([x], lw.nn.relu(lw.nn.conv1d(x, lw.const(weights))))
+    given = np.random.default_rng(0).random((1, 4, 500), np.float32)
+    (found,) = lw.Engine(lw.compile(function))([given])
+    assert found.shape == (1, 8, 101)
+    np.testing.assert_allclose(found[0, 0, 0], given[0, :, :400].sum(), rtol=1e-4)
+
+
 def test_one_dimension_has_one_number():
     n = te.var("n")
     x, y = lw.var("x", (n, 4)), lw.var("y", (n, 4))

@@ -15,6 +15,16 @@ FLOAT, BOOL, INT64 = TensorProto.FLOAT, TensorProto.BOOL, TensorProto.INT64
 node = helper.make_node
 
 
+def seeded(source, result, name=None):
+    """The nodes of a dropout in training, whose numbers NumPy draws for a shape that has to be known."""
+    ratio, training = f"{result}_ratio", f"{result}_training"
+    return (
+        node("Constant", [], [ratio], value_float=0.5),
+        node("Constant", [], [training], value=helper.make_tensor("t", BOOL, (), [True])),
+        node("Dropout", [source, ratio, training], [result], seed=1, **({} if name is None else {"name": name})),
+    )
+
+
 def value(name, shape=(3,), kind=FLOAT):
     return helper.make_tensor_value_info(name, kind, shape)
 
@@ -54,7 +64,7 @@ def with_faults_in_a_branch():
     square = ("n", "n")
     body = branch(
         [
-            node("EyeLike", ["h"], ["e"], name="eye"),
+            *seeded("h", "e", "eye"),
             node("Fancy", ["x"], ["f"], name="fancy", domain="com.example"),
             node("Add", ["e", "f"], ["g"], name="add"),
             node("Softmax", ["g"], ["s"], axis=7, name="soft"),
@@ -81,11 +91,11 @@ def test_faults_of_each_kind_are_told_at_once_also_inside_of_a_branch():
         "soft": ProblemKind.NODE,
         "cast": ProblemKind.TYPE,
     }
-    assert [problems[name].operator for name in ("fancy", "eye", "soft")] == ["Fancy", "EyeLike", "Softmax"]
+    assert [problems[name].operator for name in ("fancy", "eye", "soft")] == ["Fancy", "Dropout", "Softmax"]
     text = str(error)
     assert "uses an operator that cannot be converted:\n  Fancy (domain 'com.example', not in operator" in text
     assert "a type is not supported:\n  node 'cast' (Cast) has element type COMPLEX64" in text
-    assert "a value would have to be known when the model is compiled:\n  node 'eye' (EyeLike)" in text
+    assert "a value would have to be known when the model is compiled:\n  node 'eye' (Dropout)" in text
     assert "a node asks for what cannot be converted:\n  node 'soft' (Softmax)" in text
     assert "give shapes={\"x\": (1, 1)}, and this is known for node 'eye'" in text
 
@@ -97,7 +107,7 @@ def test_what_the_error_advises_helps():
 
 
 def test_without_explanation_the_first_fault_is_told_alone():
-    assert not refused(model([node("EyeLike", ["x"], ["y"])], [value("x", ("a", "b"))]), explain=False).problems
+    assert not refused(model([*seeded("x", "y")], [value("x", ("a", "b"))]), explain=False).problems
 
 
 def extent_of(axis):
@@ -107,7 +117,7 @@ def extent_of(axis):
         node("Slice", ["all", "from", "to"], ["own"]),
         node("Concat", ["own", "own"], ["square"], axis=0),
         node("ConstantOfShape", ["square"], ["zeros"]),
-        node("EyeLike", ["zeros"], ["y"], name="eye"),
+        *seeded("zeros", "y", "eye"),
     ], [constant("from", [axis]), constant("to", [axis + 1])]
 
 
@@ -122,21 +132,21 @@ def test_only_the_dimension_that_helps_is_advised(axis, advice):
 
 
 def test_an_extent_that_weights_ask_for_is_the_one_advised():
-    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Transpose", ["x"], ["t"]), node("EyeLike", ["t"], ["y"])]
+    nodes = [node("MatMul", ["x", "w"], ["m"]), node("Transpose", ["x"], ["t"]), *seeded("t", "y")]
     made = model(nodes, [value("x", ("n", "width"))], ("y", "m"), [constant("w", np.ones((48, 2), np.float32))])
     (problem,) = refused(made).problems
     assert problem.shapes == {"x": (1, 48)}
 
 
 def test_shapes_are_not_advised_where_they_do_not_help():
-    nodes = [node("NonZero", ["x"], ["p"]), node("Cast", ["p"], ["q"], to=FLOAT), node("EyeLike", ["q"], ["y"])]
+    nodes = [node("NonZero", ["x"], ["p"]), node("Cast", ["p"], ["q"], to=FLOAT), *seeded("q", "y")]
     error = refused(model(nodes, [value("x", ("n", "m"))]))
     assert [dict(problem.shapes) for problem in error.problems] == [{}]
     assert "shapes=" not in str(error)
 
 
 def test_what_shows_itself_once_shapes_are_given_is_told_as_well():
-    body = [node("EyeLike", ["a"], ["e"], name="inner"), node("Softmax", ["e"], ["b"], axis=9, name="soft")]
+    body = [*seeded("a", "e", "inner"), node("Softmax", ["e"], ["b"], axis=9, name="soft")]
     function = helper.make_function("own", "F", ["a"], ["b"], body, [helper.make_opsetid("", 17)])
     made = model([node("F", ["x"], ["y"], domain="own", name="call")], [value("x", ("batch", "width"))],
                  domains=[("own", 1)], functions=[function])  # fmt: skip
@@ -150,7 +160,7 @@ def test_what_shows_itself_once_shapes_are_given_is_told_as_well():
 def test_faults_in_the_body_of_a_loop_are_told_once_each(trips):
     body = helper.make_graph(
         [
-            node("EyeLike", ["v"], ["e"], name="eye"),
+            *seeded("v", "e", "eye"),
             node("Softmax", ["e"], ["w"], axis=9, name="soft"),
             node("Cast", ["v"], ["bad"], to=TensorProto.COMPLEX128, name="cast"),
             node("Identity", ["going"], ["on"]),
@@ -172,7 +182,7 @@ def test_what_only_follows_from_another_fault_is_not_told():
         node("Fancy", ["x"], ["s"], name="fancy", domain="com.example"),  # gives a shape, as far as anyone knows
         node("Reshape", ["x", "s"], ["r"], name="reshape"),
         node("Fancy", ["x"], ["f"], name="other", domain="com.example"),
-        node("EyeLike", ["f"], ["e"], name="eye"),
+        *seeded("f", "e", "eye"),
         node("Flatten", ["r"], ["y"]),
     ]
     infos = [value("s", ("k",), INT64), value("f", ("rows", "columns"))]
@@ -195,7 +205,7 @@ def test_types_of_inputs_weights_and_values_are_told_together():
 
 
 def test_much_is_told_in_few_lines_and_listed_in_full():
-    eyes = [node("EyeLike", ["x"], [f"e{k}"], name=f"eye{k}") for k in range(40)]
+    eyes = [made for k in range(40) for made in seeded("x", f"e{k}", f"eye{k}")]
     soft = [node("Softmax", ["x"], [f"s{k}"], name=f"soft{k}", axis=10 + k) for k in range(40)]
     fancy = [node(f"Fancy{k}", ["x"], [f"f{k}"], name=f"fancy{k}") for k in range(40)]
     names = [f"{letter}{k}" for letter in "es" for k in range(40)]
@@ -205,12 +215,12 @@ def test_much_is_told_in_few_lines_and_listed_in_full():
     assert len(lines) <= 20
     assert "the model uses 40 operators that cannot be converted:" in lines
     assert "40 values would have to be known when the model is compiled:" in lines
-    assert any(line.startswith("  nodes 'eye0', 'eye1', 'eye2' and 37 more (EyeLike): it needs") for line in lines)
+    assert any(line.startswith("  nodes 'eye0', 'eye1', 'eye2' and 37 more (Dropout): it needs") for line in lines)
     assert sum(line.startswith("  and ") and line.endswith(" more") for line in lines) == 2
 
 
 def test_an_error_of_the_shapes_given_is_that_alone():
-    made = model([node("EyeLike", ["x"], ["y"])], [value("x", ("n", "m"))])
+    made = model([*seeded("x", "y")], [value("x", ("n", "m"))])
     assert "names 'z', which is no input" in str(refused(made, shapes={"z": (3,)}))
     assert "has 2 dimensions, but the shape given is (3,)" in str(refused(made, shapes={"x": (3,)}))
 
@@ -218,7 +228,7 @@ def test_an_error_of_the_shapes_given_is_that_alone():
 def test_large_weights_do_not_hinder_the_inference_of_types():
     """They are left out of what is handed to onnx, which takes no more than 2 GB."""
     weights = constant("w", np.ones((300, 2), np.float32))
-    nodes = [node("EyeLike", ["x"], ["e"], name="eye"), node("MatMul", ["e", "w"], ["m"]),
+    nodes = [*seeded("x", "e", "eye"), node("MatMul", ["e", "w"], ["m"]),
              node("Softmax", ["m"], ["y"], axis=7, name="soft")]  # fmt: skip
     made = model(nodes, [value("x", ("n", 300))], initializers=[weights])
     before = made.SerializeToString()

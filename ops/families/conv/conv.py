@@ -18,13 +18,14 @@ from ....graph.node import Call, Constant, Node, tensor_of
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
+from ....ir.makers import as_index
 from ...definition.accumulate import accumulator, is_byte, product_dtype
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.cost import elements, moved, multiplied
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
-from ...definition.relations import tensor_argument
+from ...definition.relations import same_extent, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from ..window import (
     AutoPad,
@@ -75,14 +76,15 @@ def _relation(types: Sequence[Type], attrs: ConvAttrs) -> Type:
 
 def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
     """The number of filters, of which the last block may be filled up."""
-    channels, per_group, filters = const_int(c), const_int(i), const_int(o)
-    if channels is None or per_group is None or filters is None:
+    per_group, filters = const_int(i), const_int(o)
+    if per_group is None or filters is None:
         raise TypeInferenceError(f"numbers of channels must be known, found {c} of x, {o} and {i} of weight")
-    if channels != per_group * attrs.groups:
-        raise TypeInferenceError(
-            f"x has {channels} channels, but a weight of {per_group} channels in {attrs.groups} groups needs "
-            f"{per_group * attrs.groups}"
-        )
+    needed = per_group * attrs.groups
+    same_extent(
+        c,
+        as_index(needed),
+        f"x has {c} channels, but a weight of {per_group} channels in {attrs.groups} groups needs {needed}",
+    )
     if filters % attrs.groups:
         raise TypeInferenceError(f"{filters} filters do not fall into {attrs.groups} groups of one size")
     filled = 0 if attrs.channels is None else filters - attrs.channels

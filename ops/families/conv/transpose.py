@@ -32,7 +32,7 @@ from ...definition.arguments import PerAxis, integer_list, naming, per_axis
 from ...definition.attrs import Attrs, all_non_negative, all_positive, attr, positive
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
-from ...definition.relations import same_dtype, tensor_argument
+from ...definition.relations import same_dtype, same_extent, tensor_argument
 from ...definition.strategy import OpStrategy, Stages, register_strategy, schedule_default
 from ..window import (
     AutoPad,
@@ -74,11 +74,10 @@ def _relation(types: Sequence[Type], attrs: ConvTransposeAttrs) -> Type:
         padding=attrs.padding,
     )
     window = known_window(weight.shape[2:])
-    channels, rows, per_group = (const_int(e) for e in (x.shape[1], weight.shape[0], weight.shape[1]))
-    if channels is None or rows is None or per_group is None:
+    channels, per_group = (const_int(e) for e in weight.shape[:2])
+    if channels is None or per_group is None:
         raise TypeInferenceError(f"numbers of channels must be known, found {x} and {weight}")
-    if channels != rows:
-        raise TypeInferenceError(f"x has {channels} channels, but the weight is for {rows}")
+    same_extent(x.shape[1], weight.shape[0], f"x has {x.shape[1]} channels, but the weight is for {channels}")
     if channels % attrs.groups:
         raise TypeInferenceError(f"{channels} channels do not fall into {attrs.groups} groups of one size")
     spatial = [_extent(x.shape[d + 2], window[d], attrs, d) for d in range(rank)]
@@ -345,8 +344,8 @@ def conv_transpose(
     """Transposed convolution of x [N, C, …] with weight [C, K / groups, …].
 
     ``padding``: one number, one per spatial axis, or all begins and then all ends. ``output_shape`` (spatial extents)
-    decides the padding instead; so does ``auto_pad``, where ``SAME_…`` asks for extents times strides. Either needs
-    known extents.
+    decides the padding instead, and needs known extents; so does ``auto_pad``, where ``SAME_…`` asks for extents times
+    strides.
     """
     with naming("nn.conv_transpose"):
         kind = tensor_of(x)
@@ -418,19 +417,20 @@ def _padding_for(
 
     An output shape larger than the windows reach gives negative pads: zeros at the end.
     """
-    shape = TensorType(kind.shape[2:], kind.dtype).static_shape
-    if shape is None:
-        raise TypeInferenceError(f"output_shape and auto_pad need known spatial extents, found {kind}")
     rank = len(window)
-    if output_shape is None:
-        output_shape = [n * s for n, s in zip(shape, strides, strict=True)]
-    wanted = integer_list(output_shape, "output_shape")
-    if len(wanted) != rank:
-        raise TypeInferenceError(f"output_shape needs the {rank} spatial extents, found {wanted}")
+    reaches = [(window[d] - 1) * dilation[d] + 1 + output_padding[d] - strides[d] for d in range(rank)]
+    if output_shape is None:  # extents times strides, whatever they are
+        totals = reaches
+    else:
+        shape = TensorType(kind.shape[2:], kind.dtype).static_shape
+        if shape is None:
+            raise TypeInferenceError(f"output_shape needs known spatial extents, found {kind}")
+        wanted = integer_list(output_shape, "output_shape")
+        if len(wanted) != rank:
+            raise TypeInferenceError(f"output_shape needs the {rank} spatial extents, found {wanted}")
+        totals = [shape[d] * strides[d] + reaches[d] - wanted[d] for d in range(rank)]
     begins, ends = [], []
-    for d in range(rank):
-        reach = (window[d] - 1) * dilation[d] + 1
-        total = (shape[d] - 1) * strides[d] + output_padding[d] + reach - wanted[d]
+    for total in totals:
         small = max(total, 0) // 2
         begins.append(small if auto_pad == "SAME_UPPER" else max(total, 0) - small)
         ends.append(total - begins[-1])
