@@ -38,12 +38,12 @@ EFFICIENCY = 0.9
 
 
 def add_blocked_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where x and the result have their channels in the same blocks, and positions are known."""
-    block, outputs = problem.attrs.out.factor("C"), problem.outputs
+    """Offer it where x and the result have their channels in the same blocks."""
+    block = problem.attrs.out.factor("C")
     blocked = problem.held_in(data_layout(problem.rank, block)) and problem.has_panels_of(block)
-    if block == 1 or not blocked or outputs is None or not _has_one_filter_a_channel(problem):
+    if block == 1 or not blocked or not _has_one_filter_a_channel(problem):
         return
-    made = BlockedDepthwise(problem, block, outputs)
+    made = BlockedDepthwise(problem, block, problem.assumed_outputs)
     strategy.add_implementation(made.compute, made.schedule, "conv.blocked_depthwise", plevel=20, cost=made.cost())
 
 
@@ -68,7 +68,8 @@ def _has_one_filter_a_channel(problem: ConvProblem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BlockedDepthwise:
-    """The numbers of a depthwise convolution of blocks of ``block`` channels, to ``outputs`` positions."""
+    """The numbers of a depthwise convolution of blocks of ``block`` channels, to ``outputs`` positions, where these
+    are known, else to about so many."""
 
     problem: ConvProblem
     block: int
@@ -131,7 +132,7 @@ class BlockedDepthwise:
         stage.vectorize(lane)
         for loop in (*rows, column):
             stage.unroll(loop)
-        if math.ceil(self.outputs[-1] / tile.columns) == 2:  # each is at a border
+        if self.problem.outputs is not None and math.ceil(self.outputs[-1] / tile.columns) == 2:  # each at a border
             stage.unroll(across)
         schedule[core].compute_at(stage, across)
         for border in (schedule[tensor] for tensor in anchor.copies):

@@ -2,8 +2,7 @@
 
 A vector has filters, of which there are known to be enough, and positions are only counted. A tile of sums, some
 positions of a row times some blocks of filters, stays in registers. The last tile of a row goes beyond its end, to
-positions that nobody reads; so what windows read is a copy of x that goes on there. Depthwise ones have vectors of
-channels, and are scheduled alike.
+positions that nobody reads; so what windows read is a copy of x that goes on there.
 """
 
 from __future__ import annotations
@@ -32,19 +31,18 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where the result has its channels in blocks, none in two groups, and its positions are not all known."""
     attrs, rank = problem.attrs, problem.rank
     block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
-    depthwise = problem.is_depthwise and problem.group_filters == 1 and data == block
-    group = problem.filters if depthwise else problem.group_filters
+    group = problem.group_filters
     if problem.outputs is not None or block == 1 or group % block or width % block:
         return
     if attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
         return
-    if attrs.kernel is not kernel_layout(rank, 1 if depthwise else data, width) or (attrs.groups > 1 and group % width):
+    if attrs.kernel is not kernel_layout(rank, data, width) or (attrs.groups > 1 and group % width):
         return
     products = problem.reduction_extent * elements(problem.result)
     copied = [problem.x, problem.x]
     strategy.add_implementation(
         definition,
-        OpenBlocked(block, 1 if depthwise else group // block).schedule,
+        OpenBlocked(block, group // block).schedule,
         "conv.open_blocked",
         plevel=20,
         cost=multiplied(products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied]),

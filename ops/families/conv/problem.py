@@ -14,6 +14,7 @@ from ....graph.node import Call, Constant
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
+from ....ir.open_extents import MANY_ROWS
 from ...definition.relations import tensor_argument
 from ..window import known_window, spatial_axes
 from .attrs import ConvAttrs
@@ -112,6 +113,12 @@ class ConvProblem:
         extents = tuple(const_int(self._extents_of_result[axis]) for axis in spatial_axes(self.rank))
         known = tuple(extent for extent in extents if extent is not None)
         return known if len(known) == self.rank else None
+
+    @property
+    def assumed_outputs(self) -> tuple[int, ...]:
+        """The spatial extents of the result; of those that are open, what tiles go by."""
+        extents = (const_int(self._extents_of_result[axis]) for axis in spatial_axes(self.rank))
+        return tuple(MANY_ROWS if extent is None else extent for extent in extents)
 
     @cached_property
     def window(self) -> tuple[int, ...]:
