@@ -2,7 +2,8 @@
 
 The nine light models of the onnx package with seeded weights, and a ViT, a BERT and a MobileNetV2. All of them take
 about 20 minutes; ``--only``, ``--json``, ``--resume`` and ``--minutes`` do it in parts. Beside what is compiled by
-default stand direct arithmetic, strict precision, and choices blind to the batch, of models that hold for several.
+default stand direct arithmetic, strict precision, choices blind to the batch, of models that hold for several, and open
+dimensions.
 Beside times: how long it takes to compile from nothing and to load, and the most memory, each in a process of its own;
 ``--no-costs`` leaves that out.
 """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..lowering.schedule import Schedule
-from .register_tile import FULL_RATE, SECOND_CACHE_CYCLES, SUM_CYCLES
+from .register_tile import FULL_RATE, LOADS_PER_CYCLE, SECOND_CACHE_CYCLES, SUM_CYCLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,17 @@ def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iter
 def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
-    Products are added ``rate`` vectors a cycle; weights come from the second cache, one vector in a cycle and a half; a
-    sum waits four cycles for its last addition. Of a load, a broadcast as well, a tenth of a cycle is not hidden behind
-    these, and a quarter for each vector that is fetched ahead. The loop itself takes one.
+    Products are added ``rate`` vectors a cycle; a position's factor and a block's weights are a load each, two a cycle;
+    weights come from the second cache, one vector in a cycle and a half; a sum waits four cycles for its last addition.
+    Of a load, a broadcast as well, a tenth of a cycle is not hidden behind these, and a quarter for each vector that is
+    fetched ahead. The loop itself takes one.
     """
     total = 0.0
     for height, down in _pieces(rows, tile.rows):
         for width, across in _pieces(columns, tile.columns):
             positions = height * width
-            step = max(positions * tile.blocks / rate, SECOND_CACHE_CYCLES * tile.blocks, SUM_CYCLES)
+            loads = (positions + tile.blocks) / LOADS_PER_CYCLE
+            step = max(positions * tile.blocks / rate, loads, SECOND_CACHE_CYCLES * tile.blocks, SUM_CYCLES)
             total += down * across * (step + (positions + tile.blocks) / 10 + tile.blocks / 4 + 1)
     return total
 

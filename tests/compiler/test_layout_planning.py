@@ -99,8 +99,8 @@ def test_weights_and_biases_are_turned_when_the_model_is_compiled():
     planned = plan_layouts(f, CompileSettings(TARGET)).function
     assert not any(isinstance(call.args[0], Constant) for call in calls(planned, "layout_transform"))
     first, second = calls(planned, "nn.conv2d")
-    assert first.args[1].type is tensor_type((8, 3, 5, 5, 8), "float32")
-    assert second.args[1].type is tensor_type((4, 8, 5, 5, 8, 8), "float32")
+    assert first.args[1].type is tensor_type((4, 3, 5, 5, 16), "float32")  # panels of two blocks of filters
+    assert second.args[1].type is tensor_type((2, 8, 5, 5, 8, 16), "float32")
     (add,) = calls(planned, "add")
     assert add.args[1].type is tensor_type((1, 8, 1, 1, 8), "float32")
 
@@ -222,7 +222,7 @@ def test_the_report_names_ways_and_costs_and_is_logged(caplog):
     assert plan.after < plan.before
     lines = str(plan).splitlines()
     assert lines[0].startswith("nn.conv2d: (-, -) → -: ")
-    assert "(NCHW8c, OIHW8i8o) → NCHW8c: " in lines[2]
+    assert "(NCHW8c, OIHW8i16o) → NCHW8c: " in lines[2]
     assert all(line.count("*") == 1 for line in lines[:-1])
     assert lines[-1] == f"{plan.before:.0f} cycles as it is, {plan.after:.0f} as planned"
     assert [record.message for record in caplog.records] == lines[:-1]
