@@ -75,17 +75,20 @@ def _broadcast_extent(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str], 
     return result
 
 
-def stretched_to(shape: Sequence[Expr], own: Sequence[Expr], message: str) -> tuple[Expr, ...]:
+def stretched_to(shape: Sequence[Expr], own: Sequence[Expr], names: tuple[str, str], message: str) -> tuple[Expr, ...]:
     """A shape that another one, of a tensor's ``own``, stretches to by numpy's rules, with the numbers that either
-    tells: aligned at the right, and equal but for extents of 1 of the other.
+    tells: aligned at the right, and equal but for extents of 1 of the other. ``names`` are those of the two tensors.
 
-    Raises ``TypeInferenceError`` with the message where it does not: ``ExtentsDiffer`` for two numbers.
+    Raises ``TypeInferenceError`` with the message where it does not, ``ExtentsDiffer`` for two numbers.
     """
     missing = len(shape) - len(own)
     if missing < 0:
         raise TypeInferenceError(message)
-    pairs = zip(shape[missing:], own, strict=True)
-    return *shape[:missing], *(a if b is ONE else same_extent(a, b, message) for a, b in pairs)
+    found = list(shape[:missing])
+    for a, b in zip(shape[missing:], own, strict=True):
+        problem = message if a is ONE else f"extents {a} of {names[0]} and {b} of {names[1]} do not broadcast"
+        found.append(a if b is ONE else same_extent(a, b, problem))
+    return tuple(found)
 
 
 def normalize_axis(axis: int, rank: int) -> int:

@@ -259,7 +259,8 @@ def _prelu_relation(types: Sequence[Type], attrs: Any) -> Type:
     x, slope = (tensor_argument(t, n) for t, n in zip(types, ("x", "slope"), strict=True))
     same_dtype((x, slope), ("x", "slope"))
     _check_kind(x, "x", NUMBER_KINDS)
-    stretched_to(x.shape, slope.shape, f"slope does not broadcast to the shape of x: {slope} and {x}")
+    problem = f"slope does not broadcast to the shape of x: {slope} and {x}"
+    stretched_to(x.shape, slope.shape, ("x", "slope"), problem)
     return x
 
 

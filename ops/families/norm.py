@@ -236,7 +236,8 @@ def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
 
 
 def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> None:
-    stretched_to(x.shape, kind.shape, f"{name} must broadcast to the axes from {first} on of {x}, found {kind}")
+    problem = f"{name} must broadcast to the axes from {first} on of {x}, found {kind}"
+    stretched_to(x.shape, kind.shape, ("x", name), problem)
 
 
 def _layer_compute(by_rows: bool) -> Compute:
