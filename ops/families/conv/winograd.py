@@ -162,7 +162,7 @@ class WinogradStages(Stages):
         return [self.products, self.inputs, self.taken_rows, self.made_rows, self.made, *between]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Winograd:
     """A convolution and how it is cut."""
 
