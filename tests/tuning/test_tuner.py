@@ -219,20 +219,28 @@ def test_a_second_run_measures_nothing_again_and_repeats_the_search(path):
 
 @pytest.mark.parametrize("after", [1, 3, 7])
 def test_an_interrupted_run_goes_on_where_it_was(path, after):
+    """After so many eighths of a whole run's batches, which are as many as the numbers drawn for a task make it."""
+
     class Interrupting(MadeUpBench):
+        def __init__(self, batches=1000):
+            super().__init__()
+            self.batches, self.begun = batches, 0
+
         def try_all(self, task, candidates, known):
-            if len(self.tried) >= after * 16:
+            if self.begun == self.batches:
                 raise KeyboardInterrupt
+            self.begun += 1
             return super().try_all(task, candidates, known)
 
-    first = Interrupting()
+    whole = Interrupting()
+    tuned(path.with_name("whole.jsonl"), whole)
+    first = Interrupting(whole.begun * after // 8)
     with pytest.raises(KeyboardInterrupt):
         tuned(path, first)
     with path.open("ab") as file:
         file.write(b'{"format": 3, "kind": "trial", "task": "cut sho')
-    second, whole = MadeUpBench(), MadeUpBench()
+    second = MadeUpBench()
     report = tuned(path, second)
-    tuned(path.with_name("whole.jsonl"), whole)
     assert not set(first.tried) & set(second.tried)
     assert first.tried + second.tried == whole.tried
     assert report.written == 2
