@@ -15,7 +15,7 @@
            | Ramp(base, stride, lanes)                 base, base + stride, …
            | Broadcast(value, lanes)
            | TensorRead(tensor, indices)               te level only
-           | Reduce(combiner, sources, axes, condition, index)   te level only
+           | Reduce(combiner, sources, axes, condition, index, lanes, neighbours)   te level only
 
 Semantics
   - ``index`` is an integer that never overflows; ``int8`` … ``uint64`` wrap around.
@@ -423,13 +423,19 @@ class Combiner:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Reduce(ExprNode):
-    """Output number ``index`` of folding ``sources`` over ``axes`` (where ``condition`` holds, if there is one)."""
+    """Output number ``index`` of folding ``sources`` over ``axes`` (where ``condition`` holds, if there is one).
+
+    ``lanes`` partial results side by side are folded by halves, or each with its neighbour, where they are several:
+    te.compute takes such a reduction apart, so that no compute holds one.
+    """
 
     combiner: Combiner
     sources: tuple[Expr, ...]
     axes: tuple[Axis, ...]
     condition: Expr | None
     index: int
+    lanes: int = 1
+    neighbours: bool = False
 
     def __post_init__(self) -> None:
         self._set_dtype(self.sources[self.index].dtype)

@@ -1,128 +1,25 @@
-"""Reductions along the innermost axes, row by row: each lane folds every LANES-th element, then the lanes are folded.
+"""Reductions along the innermost axes, row by row: what an operator computes of a row, while the row is in cache.
 
-Shared by the operators that reduce rows. Vector lanes thus run over neighbours in memory; the order of folding is fixed
-by LANES, so that results do not depend on the machine.
+Shared by the operators that reduce rows in lanes (``te.sum(…, lanes=64)``), which are neighbours in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import mul
-from typing import TypeAlias
-
-import numpy as np
 
 from .. import te
-from ..base.dtype import DType
 from ..base.target import Target
 from ..ir.constants import ONE, const_int
 from ..ir.expr import Axis, Expr
-from ..ir.operand import Operand
 from ..ir.simplify import simplify
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
 from ..lowering.state import Stage
 from ..te.tensor import ComputeOp, PlaceholderOp, Tensors
 from .default_schedule import inline_cheap_stages, is_inlined, pointwise_lanes, schedule_stage
 from .fetch_ahead import fetch_ahead
-
-LANES = 64
-"""Four of the longest vectors: as many sums side by side hide how long an addition takes."""
-LEAST_EXTENT = LANES
-"""Shorter rows are folded as they stand: what the lanes save, their folding would cost."""
-
-
-@dataclass(frozen=True, slots=True)
-class Fold:
-    """A reduction, ``reduce(source, axis=…, where=…)``, and what it does to two values."""
-
-    reduce: Callable[..., Expr]
-    combine: Callable[[Expr, Expr], Expr]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FoldedRows:
-    """The stages of a fold: its ``total``, the ``lanes`` that are folded side by side, if there are, and the ``halves``
-    in which these are folded, widest first."""
-
-    total: te.Tensor
-    lanes: te.Tensor | None = None
-    halves: tuple[te.Tensor, ...] = ()
-
-    @property
-    def parts(self) -> tuple[te.Tensor, ...]:
-        """The stages on the way to the total, in order of computation."""
-        return self.halves if self.lanes is None else (self.lanes, *self.halves)
-
-
-RowFold: TypeAlias = Callable[
-    [str, Sequence[Expr], Expr, Fold, Callable[[tuple[Operand, ...], Expr], Expr], Sequence[Axis]], FoldedRows
-]
-"""Makes a fold of rows, as ``fold_rows`` does."""
-
-SUM = Fold(te.sum, lambda a, b: a + b)
-PROD = Fold(te.prod, lambda a, b: a * b)
-MAX = Fold(te.max, te.maximum)
-MIN = Fold(te.min, te.minimum)
-
-
-def lowest(kind: DType) -> Expr:
-    """The least finite number: less -inf it is infinite, so that scores that are all -inf have exponentials of 0."""
-    return te.const(float(np.finfo(kind.to_numpy()).min), kind)
-
-
-def _larger(a: Expr, b: Expr) -> Expr:
-    return te.select(b > a, b, a)
-
-
-_peak_of = te.reducer("largest_finite", lambda a, b: (_larger(a[0], b[0]),), lambda kinds: (lowest(kinds[0]),))
-
-
-def peak_of(source: Expr, axis: Axis | Sequence[Axis], where: Expr | None = None) -> Expr:
-    """The maximum that softmax subtracts, one instruction a vector: it leaves out NaNs, which the sum of exponentials
-    does not, and of nothing but -inf it is the lowest number, so that their exponentials are 0."""
-    return _peak_of((source,), axis, where)[0]
-
-
-PEAK = Fold(peak_of, _larger)
-
-
-def fold_rows(
-    name: str,
-    rows: Sequence[Expr],
-    extent: Expr,
-    fold: Fold,
-    term: Callable[[tuple[Operand, ...], Expr], Expr],
-    others: Sequence[Axis] = (),
-) -> FoldedRows:
-    """A fold whose total has the shape ``rows``: of ``term(row, k)`` for k below ``extent``, and over ``others``."""
-    block = te.reduce_axis((0, simplify((extent + (LANES - 1)) // LANES)), name="block")
-    whole = const_int(simplify(extent % LANES)) == 0
-
-    def lane(*i: Axis) -> Expr:
-        k = block * LANES + i[-1]
-        return fold.reduce(term(i[:-1], k), axis=(*others, block), where=None if whole else k < extent)
-
-    lanes = half = te.compute((*rows, LANES), lane, name=f"{name}.lanes")
-    halves: list[te.Tensor] = []
-    width = LANES
-    while width > 2:
-        width //= 2
-        half = _halved(half, width, fold, f"{name}.half{width}")
-        halves.append(half)
-    total = te.compute(rows, lambda *row: fold.combine(half[(*row, 0)], half[(*row, 1)]), name=name)
-    return FoldedRows(total, lanes, tuple(halves))
-
-
-def _halved(lanes: te.Tensor, width: int, fold: Fold, name: str) -> te.Tensor:
-    """Each lane of the lower half folded with one of the upper half."""
-
-    def pair(*i: Axis) -> Expr:
-        *row, k = i
-        return fold.combine(lanes[(*row, k)], lanes[(*row, k + width)])
-
-    return te.compute((*lanes.shape[:-1], width), pair, name=name)
 
 
 def innermost(shape: Sequence[Expr]) -> int:
@@ -156,18 +53,19 @@ class _Parts:
     read_lanes: frozenset[str]
 
 
-def _parts(schedule: Schedule, folds: Sequence[FoldedRows], others: Sequence[te.Tensor], output: str) -> _Parts:
+def _parts(schedule: Schedule, totals: Sequence[te.Tensor], others: Sequence[te.Tensor], output: str) -> _Parts:
     def named(tensors: Iterable[te.Tensor]) -> frozenset[str]:
         return frozenset(schedule[tensor].name for tensor in tensors)
 
-    own = named((*others, *(tensor for fold in folds for tensor in (*fold.parts, fold.total))))
-    halves = named(half for fold in folds for half in fold.halves)
-    lanes = named(fold.lanes for fold in folds if fold.lanes is not None)
-    return _Parts(own - {output}, lanes, halves, halves | named(fold.total for fold in folds if fold.parts))
+    parts = {total: te.lane_parts(total) for total in totals}
+    own = named((*others, *totals, *(part for stages in parts.values() for part in stages)))
+    lanes = named(stages[0] for stages in parts.values() if stages)
+    halves = named(half for stages in parts.values() for half in stages[1:])
+    return _Parts(own - {output}, lanes, halves, halves | named(total for total, stages in parts.items() if stages))
 
 
 def schedule_rows(
-    folds: Sequence[FoldedRows],
+    totals: Sequence[te.Tensor],
     others: Sequence[te.Tensor],
     outputs: Tensors,
     row_axes: Sequence[int],
@@ -175,13 +73,13 @@ def schedule_rows(
 ) -> Schedule:
     """Compute one output row by row, in parallel; a row is what the output's other axes span.
 
-    The stages of an operator, its ``folds`` and ``others``, and producers that have all axes of the output are computed
-    inside a row. Other stages, of smaller inputs, are computed before.
+    The stages of an operator, the ``totals`` of its reductions with their lanes, and ``others``, are computed inside a
+    row, and so are producers that have all axes of the output. Other stages, of smaller inputs, are computed before.
     """
     schedule = create_schedule(outputs)
     output = schedule[outputs[-1]]
     op = schedule.state.stage(output.name).compute
-    parts = _parts(schedule, folds, others, output.name)
+    parts = _parts(schedule, totals, others, output.name)
     one_a_row = {name for name in parts.own if schedule.state.stage(name).tensors[0].ndim < len(op.axis)}
     inline_cheap_stages(schedule, keep=(parts.own & parts.read_lanes) | one_a_row)
     row = _schedule_output(output, op, row_axes, target)
@@ -304,7 +202,8 @@ def _fills(tensor: te.Tensor, output: ComputeOp) -> bool:
 
 def _sums_at_once(op: ComputeOp, target: Target) -> int:
     """How many vectors of lanes are folded in one pass over a row: half of the registers hold sums at most."""
-    return min(-(-LANES // _lanes(op, target)), target.vector_registers // 2)
+    lanes = const_int(op.axis[-1].extent) or 1
+    return min(-(-lanes // _lanes(op, target)), target.vector_registers // 2)
 
 
 def _lanes(op: ComputeOp, target: Target) -> int:

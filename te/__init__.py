@@ -8,6 +8,7 @@ from ..ir.stmt import Stmt
 from .border import clamp, pad
 from .compute import compute, placeholder, reduce_axis, var
 from .extern import extern
+from .lanes import lane_parts
 from .math import (
     abs,
     acos,
@@ -105,6 +106,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "lane_parts",
     "log",
     "log1p",
     "log2",

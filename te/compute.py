@@ -17,6 +17,7 @@ from ..ir.operand import Operand
 from ..ir.simplify import simplify
 from ..ir.visit import children, free_vars, walk
 from .bounds import check_reads
+from .lanes import computed_in_lanes
 from .tensor import Tensor, make_compute, make_placeholder
 
 MAX_EXTENT = 1 << 47
@@ -105,6 +106,8 @@ def compute(
         check_shape(name, extents, expr.dtype)
     op = make_compute(name, axis, body)
     check_reads(op)
+    if op.reduction is not None and op.reduction.lanes > 1:
+        op = computed_in_lanes(op)
     return op.outputs if isinstance(result, tuple) else op.outputs[0]
 
 

@@ -18,6 +18,7 @@ from ..ir.intrinsics import call
 from ..ir.makers import as_expr, binary, logical_and
 from ..ir.makers import cast as cast_expr
 from ..ir.visit import free_vars, walk
+from .lanes import checked_lanes
 from .math import max_value, min_value
 
 Combine = Callable[[tuple[Expr, ...], tuple[Expr, ...]], Sequence[Expr]]
@@ -28,7 +29,14 @@ Axes = Axis | Sequence[Axis]
 class Reducer(Protocol):
     """What ``reducer`` gives: folds the sources over the axes, where a condition holds; one expression an output."""
 
-    def __call__(self, sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]: ...
+    def __call__(
+        self,
+        sources: Sequence[ExprLike],
+        axis: Axes,
+        where: Expr | None = None,
+        lanes: int | None = None,
+        neighbours: bool = False,
+    ) -> tuple[Expr, ...]: ...
 
 
 def reducer(name: str, combine: Combine, identity: Identity) -> Reducer:
@@ -37,7 +45,8 @@ def reducer(name: str, combine: Combine, identity: Identity) -> Reducer:
     ``combine(lhs, rhs)`` gives the combined tuple, from its arguments and constants. ``identity(dtypes)`` gives what a
     fold begins with. ``combine`` should be associative and commutative, and the identity neutral: schedules that fold
     terms in another order, or in groups (``rfactor``), try that on some values, and are refused if it fails.
-    The result is called as ``f(sources, axis=..., where=None)``, and gives one expression an output.
+    The result is called as ``f(sources, axis=..., where=None, lanes=None, neighbours=False)``, which mean what they do
+    for ``sum``, and gives one expression an output.
 
     >>> from loopwright import te
     >>> A = te.placeholder((8,), name="A")
@@ -58,14 +67,21 @@ def reducer(name: str, combine: Combine, identity: Identity) -> Reducer:
         _check_operands(name, neutral, ())
         return Combiner(name, lhs, rhs, results, neutral)
 
-    def reduce(sources: Sequence[ExprLike], axis: Axes, where: Expr | None = None) -> tuple[Expr, ...]:
+    def reduce(
+        sources: Sequence[ExprLike],
+        axis: Axes,
+        where: Expr | None = None,
+        lanes: int | None = None,
+        neighbours: bool = False,
+    ) -> tuple[Expr, ...]:
         values = tuple(as_expr(source) for source in sources)
         where = None if where is None else as_expr(where)
         combiner = combiner_of(*(value.dtype for value in values))
         axes = _check_axes(name, axis)
         if where is not None and where.dtype is not BOOL:
             raise ExpressionError(f"{name}: `where` must be bool, found {where.dtype}")
-        return tuple(Reduce(combiner, values, axes, where, k) for k in range(len(values)))
+        count = checked_lanes(name, lanes, neighbours)
+        return tuple(Reduce(combiner, values, axes, where, k, count, neighbours) for k in range(len(values)))
 
     return reduce
 
@@ -105,7 +121,7 @@ def _check_axes(name: str, axis: Axes) -> tuple[Axis, ...]:
 
 def _single(name: str, combine: Callable[[Expr, Expr], Expr], identity: Callable[[DType], Expr]) -> Callable[..., Expr]:
     over_tuples = reducer(name, lambda a, b: (combine(a[0], b[0]),), lambda kinds: (identity(kinds[0]),))
-    return lambda source, axis, where: over_tuples((source,), axis, where)[0]
+    return lambda source, axis, where, lanes, neighbours: over_tuples((source,), axis, where, lanes, neighbours)[0]
 
 
 _sum = _single("sum", lambda a, b: a + b, lambda kind: const(0, kind))
@@ -116,46 +132,72 @@ _any = _single("any", lambda a, b: Logical("or", a, b), lambda kind: const(False
 _all = _single("all", lambda a, b: Logical("and", a, b), lambda kind: const(True, kind))
 
 
-def sum(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+def sum(
+    source: ExprLike, axis: Axes, where: Expr | None = None, lanes: int | None = None, neighbours: bool = False
+) -> Expr:
     """The sum of the source over the axes, in its dtype, 0 if nothing is summed. ``axis`` is one axis of
     ``te.reduce_axis`` or several, ``where`` a bool that says which elements count.
 
-    A float sum is in the order of the axes, unless a schedule changes it. Raises ``ExpressionError`` for other axes, an
-    axis that is named twice, and a ``where`` that is not bool, as all reductions do.
+    A float sum is in the order of the axes, unless a schedule changes it. With ``lanes``, a power of two, lane ``l``
+    sums the terms ``l``, ``l + lanes``, … of the last axis; then the lanes are added by halves, each to the one that is
+    half of them further, or each to its neighbour if ``neighbours`` is true, until there is one. That order is part of
+    the definition: no schedule changes it, and strict precision keeps it. The lanes become stages of their own, which
+    are computed before (``te.lane_parts``).
+
+    Raises ``ExpressionError`` for other axes, an axis that is named twice, a ``where`` that is not bool, and lanes that
+    are no power of two, as all reductions do.
     """
-    return _sum(source, axis, where)
+    return _sum(source, axis, where, lanes, neighbours)
 
 
-def prod(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+def prod(
+    source: ExprLike, axis: Axes, where: Expr | None = None, lanes: int | None = None, neighbours: bool = False
+) -> Expr:
     """The product of the source over the axes, in its dtype, 1 if nothing is multiplied; otherwise as ``sum``."""
-    return _prod(source, axis, where)
+    return _prod(source, axis, where, lanes, neighbours)
 
 
-def min(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+def min(
+    source: ExprLike, axis: Axes, where: Expr | None = None, lanes: int | None = None, neighbours: bool = False
+) -> Expr:
     """The smallest value of the source over the axes; NaN if there is one, the dtype's largest value (infinity) if
     there is nothing. Otherwise as ``sum``."""
-    return _min(source, axis, where)
+    return _min(source, axis, where, lanes, neighbours)
 
 
-def max(source: ExprLike, axis: Axes, where: Expr | None = None) -> Expr:
+def max(
+    source: ExprLike, axis: Axes, where: Expr | None = None, lanes: int | None = None, neighbours: bool = False
+) -> Expr:
     """The largest value of the source over the axes; NaN if there is one, the dtype's smallest value (minus
     infinity) if there is nothing. Otherwise as ``sum``."""
-    return _max(source, axis, where)
+    return _max(source, axis, where, lanes, neighbours)
 
 
-def any(*sources: ExprLike, axis: Axes | None = None, where: Expr | None = None) -> Expr:
+def any(
+    *sources: ExprLike,
+    axis: Axes | None = None,
+    where: Expr | None = None,
+    lanes: int | None = None,
+    neighbours: bool = False,
+) -> Expr:
     """Whether the source, a bool, is true anywhere over the axes, as ``sum`` has them; without axes, whether one of
     the arguments is."""
     if axis is not None:
-        return _any(*sources, axis, where)
+        return _any(*sources, axis, where, lanes, neighbours)
     return ~logical_and([~as_expr(source) for source in sources])
 
 
-def all(*sources: ExprLike, axis: Axes | None = None, where: Expr | None = None) -> Expr:
+def all(
+    *sources: ExprLike,
+    axis: Axes | None = None,
+    where: Expr | None = None,
+    lanes: int | None = None,
+    neighbours: bool = False,
+) -> Expr:
     """Whether the source, a bool, is true everywhere over the axes, as ``sum`` has them; without axes, whether all
     arguments are."""
     if axis is not None:
-        return _all(*sources, axis, where)
+        return _all(*sources, axis, where, lanes, neighbours)
     return logical_and([as_expr(source) for source in sources])
 
 

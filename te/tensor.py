@@ -101,7 +101,8 @@ class PlaceholderOp(_WithoutLoops):
 class ComputeOp(OperationBase):
     """``outputs[k][axis] = body[k]``, for all values of the axes. A body is free of reductions, or is one itself.
 
-    If there are several bodies they are outputs 0, 1, … of one reduction, or all free of reductions.
+    If there are several bodies they are outputs 0, 1, … of one reduction, or all free of reductions. ``parts`` are the
+    operations before it that a reduction in lanes was taken apart to, in order of computation.
     """
 
     what: ClassVar[str] = "compute"
@@ -109,6 +110,7 @@ class ComputeOp(OperationBase):
     name: str
     axis: tuple[Axis, ...]
     body: tuple[Expr, ...]
+    parts: tuple[ComputeOp, ...] = ()
     outputs: tuple[Tensor, ...] = field(init=False)
 
     @property
@@ -216,9 +218,11 @@ def make_state(name: str, kind: DType, shape: tuple[Expr, ...]) -> Tensor:
     return tensor
 
 
-def make_compute(name: str, axis: tuple[Axis, ...], body: tuple[Expr, ...]) -> ComputeOp:
+def make_compute(
+    name: str, axis: tuple[Axis, ...], body: tuple[Expr, ...], parts: tuple[ComputeOp, ...] = ()
+) -> ComputeOp:
     """A compute without the checks of ``te.compute``, for schedules, which derive computes from checked ones."""
-    op = ComputeOp(name, axis, body)
+    op = ComputeOp(name, axis, body, parts)
     shape = tuple(a.extent for a in axis)
     _set_outputs(op, [(e.dtype, shape) for e in body])
     return op

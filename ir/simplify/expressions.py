@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 from ...base.dtype import BOOL
@@ -249,7 +250,7 @@ class ExpressionVisitor(VisitorState):
             done[child] = yield child, facts if child in bounds else inside
         rebuilt = with_children(e, lambda child: done[child])
         if rebuilt.condition is not None and is_always(rebuilt.condition, True):
-            return Reduce(rebuilt.combiner, rebuilt.sources, rebuilt.axes, None, rebuilt.index)
+            return replace(rebuilt, condition=None)
         return rebuilt
 
 

@@ -20,7 +20,6 @@ from ...ir.expr import Compare, Const, Expr, Logical, Unary
 from ...ir.facts import NEGATED, Facts, nonnegative
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars
-from ...schedules.rows import LEAST_EXTENT, extent_of, row_span
 
 MAX_CLAUSES = 32
 """More than this and a condition is not one that a reader, or a dispatcher, should go through."""
@@ -143,9 +142,3 @@ def _decided(condition: Expr, facts: Facts) -> bool | None:
         case Const(bool(value)):
             return value
     return None
-
-
-def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
-    """The clause that the innermost axes are among ``axes``, and long enough to be folded in lanes."""
-    span = row_span(axes, shape)
-    return bool(span) and of_terms(extent_of([shape[d] for d in span]) >= LEAST_EXTENT)

@@ -17,12 +17,10 @@ from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_expr
 from ...ir.operand import Operand
-from ...schedules.rows import MAX, MIN, RowFold, fold_rows
-from ...schedules.short_rows import are_short_rows, folding_short_rows
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, flag
 from ..definition.attrs import Attrs, attr
-from ..definition.condition import clause, long_rows
+from ..definition.folds import LONG_ROWS, SHORT_ROWS, LaneOrder, long_rows, short_rows
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axis, tensor_argument
@@ -101,7 +99,7 @@ def _compute(largest: bool) -> Compute:
     return compute
 
 
-def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
+def _compute_rows(largest: bool, order: LaneOrder) -> Compute:
     """First the extreme of a row, then the first place where it stands: both are folded in lanes."""
     name = "argmax" if largest else "argmin"
 
@@ -112,25 +110,25 @@ def _compute_rows(largest: bool, by_rows: RowFold) -> Compute:
         def value(i: tuple[Operand, ...]) -> Expr:
             return te.cast(x[i], UINT8) if x.dtype is BOOL else x[i]
 
-        extreme = fold_axes(f"{name}.extreme", x.shape, (axis,), MAX if largest else MIN, value, by_rows)
+        extreme = fold_axes(f"{name}.extreme", x.shape, (axis,), te.max if largest else te.min, value, order)
         kind = _position_dtype(x.shape[axis])
         nowhere = te.min_value(kind) if attrs.select_last_index else te.max_value(kind)
 
         def place(i: tuple[Operand, ...]) -> Expr:
             found = value(i)
-            elsewhere = found != extreme.total[(*i[:axis], *i[axis + 1 :])]
+            elsewhere = found != extreme[(*i[:axis], *i[axis + 1 :])]
             if found.dtype.is_float:
                 elsewhere = elsewhere & ~te.isnan(found)  # where there is a NaN, that is the extreme
             return te.select(elsewhere, nowhere, te.cast(as_expr(i[axis]), kind))
 
-        nearest = MAX if attrs.select_last_index else MIN
-        positions = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, by_rows)
+        nearest = te.max if attrs.select_last_index else te.min
+        positions = fold_axes(f"{name}.place", x.shape, (axis,), nearest, place, order)
 
         def element(*i: Axis) -> Expr:
-            return te.cast(positions.total[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
+            return te.cast(positions[(*i[:axis], *i[axis + attrs.keepdims :])], INT64)
 
         made = te.compute(tensor_argument(result, "result").shape, element, name=name)
-        return RowStages(made, (extreme, positions))
+        return RowStages(made, (extreme.tensor, positions.tensor))
 
     return compute
 
@@ -155,12 +153,10 @@ def _register(largest: bool) -> ArgReduceCall:
         made = OpStrategy()
         made.add_implementation(_compute(largest), schedule_default, f"{name}.generic")
         with made.specialized(long_rows((axis,), x.shape)):
-            made.add_implementation(_compute_rows(largest, fold_rows), rows_schedule, f"{name}.rows", plevel=15)
-        with made.specialized(clause("rows of a few vectors", are_short_rows((axis,), x.shape))):
-            folded = folding_short_rows(target.lanes(_position_dtype(x.shape[axis])))
-            made.add_implementation(
-                _compute_rows(largest, folded), short_rows_schedule, f"{name}.short_rows", plevel=15
-            )
+            made.add_implementation(_compute_rows(largest, LONG_ROWS), rows_schedule, f"{name}.rows", plevel=15)
+        with made.specialized(short_rows((axis,), x.shape)):
+            found = _compute_rows(largest, SHORT_ROWS)
+            made.add_implementation(found, short_rows_schedule, f"{name}.short_rows", plevel=15)
         return made
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:

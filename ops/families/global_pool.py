@@ -7,7 +7,7 @@ the end, so that they vectorize along them; small planes are folded side by side
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ... import te
 from ...base.errors import TypeInferenceError
@@ -18,15 +18,13 @@ from ...graph.types import TensorType, Type
 from ...ir.constants import ONE
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
-from ...ir.operand import Operand
 from ...ir.row_major import unravel_index
 from ...ir.simplify import simplify
-from ...schedules.rows import MAX, SUM, Fold, FoldedRows, RowFold, extent_of
-from ...schedules.short_rows import are_short_rows, folding_short_rows
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.attrs import Attrs, attr, positive
 from ..definition.condition import clause
+from ..definition.folds import SHORT_ROWS, Fold, LaneOrder, are_short_rows
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
@@ -34,7 +32,7 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_strategy
 from .pool import power_of_magnitude, root
-from .reduce import RowStages, short_rows_schedule
+from .reduce import RowStages, RowTotals, fold_axes, short_rows_schedule
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 GROUP = OpGroup.POOLING
@@ -83,29 +81,24 @@ def _fold(
     term: Callable[[Expr], Expr],
     fold: Fold,
     name: str,
-    by_rows: RowFold | None,
-) -> FoldedRows:
-    """The terms of all elements of a channel, folded, in the shape of the result; ``by_rows`` folds planes as rows."""
+    order: LaneOrder | None,
+) -> RowStages:
+    """The terms of all elements of a channel, folded, in the shape of the result; by an ``order`` planes are rows."""
     layout, axes = _layout(attrs, result)
     if layout is Layout(f"NC{axes}"):
-
-        def element_of(row: tuple[Operand, ...], k: Expr) -> Expr:
-            return term(x[(*row, *unravel_index(k, x.shape[2:]))])
-
-        folded = (
-            by_rows(f"{name}.whole", x.shape[:2], extent_of(x.shape[2:]), fold, element_of, ())
-            if by_rows
-            else FoldedRows(_fold_in_lanes(x, term, fold, name))
-        )
-        return replace(folded, total=te.compute(result.shape, lambda n, c, *_: folded.total[n, c], name=f"{name}.all"))
+        if order is None:
+            sums = RowTotals(_fold_in_lanes(x, term, fold, name), x.shape[:2])
+        else:
+            sums = fold_axes(f"{name}.whole", x.shape, range(2, x.ndim), fold, lambda i: term(x[i]), order)
+        whole = te.compute(result.shape, lambda n, c, *_: sums[n, c], name=f"{name}.all")
+        return RowStages(whole, (sums.tensor,))
     positions = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
 
     def element(*index: Axis) -> Expr:
-        return fold.reduce(
-            term(x[tuple(positions.get(d, i) for d, i in enumerate(index))]), axis=list(positions.values()), where=None
-        )
+        source = term(x[tuple(positions.get(d, i) for d, i in enumerate(index))])
+        return fold(source, axis=list(positions.values()), where=None)
 
-    return FoldedRows(te.compute(result.shape, element, name=f"{name}.whole"))
+    return RowStages(te.compute(result.shape, element, name=f"{name}.whole"), ())
 
 
 def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name: str) -> te.Tensor:
@@ -117,44 +110,42 @@ def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name:
 
     def part(n: Axis, c: Axis, lane: Axis) -> Expr:
         flat = steps * LANES + lane
-        return fold.reduce(term(x[(n, c, *unravel_index(flat, x.shape[2:]))]), axis=steps, where=flat < size)
+        return fold(term(x[(n, c, *unravel_index(flat, x.shape[2:]))]), axis=steps, where=flat < size)
 
     parts = te.compute((*x.shape[:2], LANES), part, name=f"{name}.parts")
     lane = te.reduce_axis((0, LANES), name="lane")
-    return te.compute(
-        x.shape[:2], lambda n, c: fold.reduce(parts[n, c, lane], axis=lane, where=None), name=f"{name}.whole"
-    )
+    return te.compute(x.shape[:2], lambda n, c: fold(parts[n, c, lane], axis=lane, where=None), name=f"{name}.whole")
 
 
-def _max(by_rows: RowFold | None) -> Compute:
+def _max(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        folded = _fold(attrs, x, kind, lambda value: value, MAX, "global_max_pool", by_rows)
-        whole = folded.total
-        return RowStages(te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool"), (folded,))
+        folded = _fold(attrs, x, kind, lambda value: value, te.max, "global_max_pool", order)
+        whole = folded.result
+        return RowStages(te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool"), folded.totals)
 
     return compute
 
 
-def _avg(by_rows: RowFold | None) -> Compute:
+def _avg(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        folded = _fold(attrs, x, kind, widened, SUM, "global_avg_pool", by_rows)
+        folded = _fold(attrs, x, kind, widened, te.sum, "global_avg_pool", order)
         count = as_index(1)
         layout, axes = _layout(attrs, kind)
         for axis in axes:
             count = count * x.shape[layout.position(axis)]
         count = te.cast(count, accumulator(x.dtype))
-        whole = folded.total
+        whole = folded.result
         mean = te.compute(kind.shape, lambda *i: te.cast(whole[i] / count, kind.dtype), name="global_avg_pool")
-        return RowStages(mean, (folded,))
+        return RowStages(mean, folded.totals)
 
     return compute
 
 
-def _lp(by_rows: RowFold | None) -> Compute:
+def _lp(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalLpPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
@@ -162,10 +153,10 @@ def _lp(by_rows: RowFold | None) -> Compute:
         def power(value: Expr) -> Expr:
             return power_of_magnitude(widened(value), attrs.p)
 
-        folded = _fold(attrs, x, kind, power, SUM, "global_lp_pool", by_rows)
-        whole = folded.total
+        folded = _fold(attrs, x, kind, power, te.sum, "global_lp_pool", order)
+        whole = folded.result
         norm = te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
-        return RowStages(norm, (folded,))
+        return RowStages(norm, folded.totals)
 
     return compute
 
@@ -182,7 +173,7 @@ def _register(
     name: str,
     description: str,
     attrs: type[GlobalPoolAttrs],
-    compute: Callable[[RowFold | None], Compute],
+    compute: Callable[[LaneOrder | None], Compute],
     relation: Callable[..., Type],
 ) -> Op:
     arguments = [("x", "[N, C, spatial…], or in its layout")]
@@ -198,8 +189,7 @@ def _register(
         made.add_implementation(compute(None), reduce_schedule.for_target(target), f"{name}.generic")
         planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)
         with made.specialized(clause("planes of a few vectors", planes)):
-            folded = folding_short_rows(target.lanes(x.dtype))
-            made.add_implementation(compute(folded), short_rows_schedule, f"{name}.short_rows", plevel=15)
+            made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", plevel=15)
         return made
 
     return op

@@ -15,12 +15,12 @@ from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
 from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
-from ...schedules.rows import SUM, FoldedRows, extent_of, fold_rows
+from ...schedules.rows import extent_of
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import axis_of, real
 from ..definition.attrs import Attrs, attr, one_of
-from ..definition.condition import long_rows
+from ..definition.folds import LONG_ROWS, LaneOrder, long_rows
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, same_dtype, stretched_to, tensor_argument
@@ -59,31 +59,31 @@ def _check_per_channel(x: TensorType, kinds: Sequence[TensorType], names: Sequen
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mean:
-    """A mean over rows, and the sum that it is made of."""
+    """A mean over rows, and the sums that it is made of."""
 
     tensor: te.Tensor
-    sums: FoldedRows
+    sums: te.Tensor
 
 
-def _moments(x: te.Tensor, first: int, name: str, by_rows: bool) -> tuple[_Mean, _Mean]:
+def _moments(x: te.Tensor, first: int, name: str, order: LaneOrder | None) -> tuple[_Mean, _Mean]:
     """Mean and variance over the axes from ``first`` on. Two passes over a row, which stays in cache: so that nothing
     cancels where the mean is large."""
-    mean = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", by_rows)
+    mean = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", order)
 
     def square(i: tuple[Operand, ...]) -> Expr:
         distance = widened(x[i]) - mean.tensor[i[:first]]
         return distance * distance
 
-    return mean, _mean(x, first, square, f"{name}.variance", by_rows)
+    return mean, _mean(x, first, square, f"{name}.variance", order)
 
 
-def _mean(x: te.Tensor, first: int, term: Term, name: str, by_rows: bool) -> _Mean:
+def _mean(x: te.Tensor, first: int, term: Term, name: str, order: LaneOrder | None) -> _Mean:
     """The mean of a term over the axes of x from ``first`` on."""
     axes = range(first, x.ndim)
     count = extent_of([x.shape[d] for d in axes])
-    sums = fold_axes(f"{name}.sum", x.shape, axes, SUM, term, fold_rows if by_rows else None)
-    total = sums.total
-    return _Mean(te.compute(total.shape, lambda *i: total[i] / te.cast(count, total.dtype), name=name), sums)
+    sums = fold_axes(f"{name}.sum", x.shape, axes, te.sum, term, order)
+    total = sums.tensor
+    return _Mean(te.compute(total.shape, lambda *i: total[i] / te.cast(count, total.dtype), name=name), total)
 
 
 def _stages(result: te.Tensor, means: Sequence[_Mean], factor: te.Tensor) -> RowStages:
@@ -91,7 +91,7 @@ def _stages(result: te.Tensor, means: Sequence[_Mean], factor: te.Tensor) -> Row
     return RowStages(result, tuple(mean.sums for mean in means), (*(mean.tensor for mean in means), factor))
 
 
-def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: TensorType) -> OpStrategy:
+def _by_rows(name: str, compute: Callable[[LaneOrder | None], Compute], first: int, x: TensorType) -> OpStrategy:
     """Normalisation over the axes of x from ``first`` on, row by row, in lanes where they are long enough."""
 
     def schedule(attrs: Attrs, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
@@ -103,9 +103,9 @@ def _by_rows(name: str, compute: Callable[[bool], Compute], first: int, x: Tenso
         )
 
     made = OpStrategy()
-    made.add_implementation(compute(False), schedule, f"nn.{name}.generic")
+    made.add_implementation(compute(None), schedule, f"nn.{name}.generic")
     with made.specialized(long_rows(range(first, x.ndim), x.shape)):
-        made.add_implementation(compute(True), schedule, f"nn.{name}.rows", plevel=15)
+        made.add_implementation(compute(LONG_ROWS), schedule, f"nn.{name}.rows", plevel=15)
     return made
 
 
@@ -173,11 +173,11 @@ def _instance_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
     return x
 
 
-def _instance_compute(by_rows: bool) -> Compute:
+def _instance_compute(order: LaneOrder | None) -> Compute:
     def compute(attrs: EpsilonAttrs, inputs: Tensors, result: Type) -> RowStages:
         x, scale, bias = inputs
         kind = accumulator(x.dtype)
-        mean, variance = _moments(x, 2, "instance_norm", by_rows)
+        mean, variance = _moments(x, 2, "instance_norm", order)
 
         def factor(n: Axis, c: Axis) -> Expr:
             return te.cast(scale[c], kind) / te.sqrt(variance.tensor[n, c] + attrs.epsilon)
@@ -240,12 +240,12 @@ def _check_stretches(kind: TensorType, name: str, x: TensorType, first: int) -> 
     stretched_to(x.shape, kind.shape, ("x", name), problem)
 
 
-def _layer_compute(by_rows: bool) -> Compute:
+def _layer_compute(order: LaneOrder | None) -> Compute:
     def compute(attrs: LayerNormAttrs, inputs: Tensors, result: Type) -> RowStages:
         x, scale, bias = inputs
         first = normalize_axis(attrs.axis, x.ndim)
         kind = accumulator(x.dtype)
-        mean, variance = _moments(x, first, "layer_norm", by_rows)
+        mean, variance = _moments(x, first, "layer_norm", order)
         inverse = te.compute(
             variance.tensor.shape,
             lambda *i: te.const(1, kind) / te.sqrt(variance.tensor[i] + attrs.epsilon),
@@ -309,11 +309,11 @@ def _rms_relation(types: Sequence[Type], attrs: RMSNormAttrs) -> Type:
     return x
 
 
-def _rms_compute(by_rows: bool) -> Compute:
+def _rms_compute(order: LaneOrder | None) -> Compute:
     def compute(attrs: RMSNormAttrs, inputs: Tensors, result: Type) -> RowStages:
         x, scale = inputs
         first = normalize_axis(attrs.axis, x.ndim)
-        squares = _mean(x, first, lambda i: widened(x[i]) * widened(x[i]), "rms_norm.squares", by_rows)
+        squares = _mean(x, first, lambda i: widened(x[i]) * widened(x[i]), "rms_norm.squares", order)
         inverse = te.compute(
             squares.tensor.shape,
             lambda *i: te.const(1, squares.tensor.dtype) / te.sqrt(squares.tensor[i] + attrs.epsilon),

@@ -18,28 +18,17 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE
 from ...ir.expr import Axis, Expr
+from ...ir.makers import as_index
 from ...ir.operand import Operand
-from ...ir.row_major import unravel_index
+from ...ir.row_major import ravel_index, unravel_index
 from ...lowering.schedule import Schedule
-from ...schedules.rows import (
-    MAX,
-    MIN,
-    PROD,
-    SUM,
-    Fold,
-    FoldedRows,
-    RowFold,
-    extent_of,
-    fold_rows,
-    row_span,
-    schedule_rows,
-)
-from ...schedules.short_rows import are_short_rows, folding_short_rows, schedule_short_rows
+from ...schedules.rows import extent_of, row_span, schedule_rows
+from ...schedules.short_rows import schedule_short_rows
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of, flag
 from ..definition.attrs import Attrs, all_non_negative, attr
-from ..definition.condition import clause, long_rows
+from ..definition.folds import LONG_ROWS, SHORT_ROWS, Fold, LaneOrder, long_rows, short_rows
 from ..definition.layout_rule import LayoutCandidate, ValueLayout, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
@@ -110,60 +99,66 @@ class Reduction:
     accumulate: Callable[[DType], DType] = accumulator
 
 
-ANY = Fold(te.any, lambda a, b: a | b)
-ALL = Fold(te.all, lambda a, b: a & b)
+@dataclass(frozen=True, slots=True, eq=False)
+class RowTotals:
+    """What reducing rows gives: ``totals[row]`` is that of one, by its indices along ``rows``. The ``tensor`` has these
+    axes, or those of short rows as one."""
+
+    tensor: te.Tensor
+    rows: tuple[Expr, ...]
+
+    def __getitem__(self, row: Sequence[Operand]) -> Expr:
+        index = tuple(map(as_index, row))
+        return self.tensor[index if self.tensor.ndim == len(index) else (ravel_index(index, self.rows),)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowStages(Stages):
-    """The result, the ``folds`` of rows that it is made of, in order of computation, and ``between``: what else of the
+    """The result, the ``totals`` of rows that it is made of, in order of computation, and ``between``: what else of the
     operator is computed on the way to it."""
 
-    folds: tuple[FoldedRows, ...]
+    totals: tuple[te.Tensor, ...]
     between: tuple[te.Tensor, ...] = ()
 
 
 def schedule_stages_by_rows(stages: RowStages, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
     """The schedule that ``schedule_rows`` makes of all stages of an operator."""
-    return schedule_rows(stages.folds, (*stages.between, stages.result), outputs, row_axes, target)
+    return schedule_rows(stages.totals, (*stages.between, stages.result), outputs, row_axes, target)
 
 
 def short_rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
     """The schedule that ``schedule_short_rows`` makes of the stages of an operator."""
-    return schedule_short_rows(anchor.result, anchor.folds, outputs, target)
+    return schedule_short_rows(anchor.result, anchor.totals, outputs, target)
 
 
 def fold_axes(
-    name: str, shape: Sequence[Expr], axes: Sequence[int], fold: Fold, term: Term, by_rows: RowFold | None
-) -> FoldedRows:
-    """The fold of ``term`` over the axes; its total lacks them.
-
-    ``by_rows`` folds the innermost axes, which are among them, in lanes; see ``rows.py`` and ``short_rows.py``.
-    """
+    name: str, shape: Sequence[Expr], axes: Sequence[int], fold: Fold, term: Term, order: LaneOrder | None
+) -> RowTotals:
+    """The fold of ``term`` over the axes, of each row of the others. By an ``order``, the innermost axes among them are
+    folded in lanes, as one."""
     kept = reduced_shape(shape, axes, keepdims=False)
     if not axes:
-        return FoldedRows(te.compute(kept, lambda *i: term(i), name=name))
-    span = row_span(axes, shape) if by_rows else ()
-    reduced: dict[int, Operand] = {}
-    others = []
-    for d in axes:
-        if d not in span:
-            others.append(te.reduce_axis((0, shape[d]), name=f"r{d}"))
-            reduced[d] = others[-1]
-
-    def element(row: Sequence[Operand], positions: dict[int, Operand]) -> Expr:
-        own = iter(row)
-        return term(tuple(positions[d] if d in positions else next(own) for d in range(len(shape))))
-
-    if by_rows:
+        return RowTotals(te.compute(kept, lambda *i: term(i), name=name), kept)
+    span = row_span(axes, shape) if order is not None else ()
+    along = {d: te.reduce_axis((0, shape[d]), name=f"r{d}") for d in axes if d not in span}
+    positions: dict[int, Operand] = dict(along)
+    reduced = list(along.values())
+    if span:
         box = [shape[d] for d in span]
+        reduced.append(te.reduce_axis((0, extent_of(box)), name="k"))
+        positions.update(zip(span, unravel_index(reduced[-1].var, box), strict=True))
 
-        def in_row(row: Sequence[Operand], k: Expr) -> Expr:
-            return element(row, {**reduced, **dict(zip(span, unravel_index(k, box), strict=True))})
+    def element(row: Sequence[Operand]) -> Expr:
+        own = iter(row)
+        source = term(tuple(positions[d] if d in positions else next(own) for d in range(len(shape))))
+        if order is None:
+            return fold(source, axis=reduced, where=None)
+        return fold(source, axis=reduced, where=None, lanes=order.lanes, neighbours=order.neighbours)
 
-        return by_rows(name, kept, extent_of(box), fold, in_row, others)
-    total = te.compute(kept, lambda *i: fold.reduce(element(i, reduced), axis=others, where=None), name=name)
-    return FoldedRows(total)
+    if order is not SHORT_ROWS:
+        return RowTotals(te.compute(kept, lambda *row: element(row), name=name), kept)
+    made = te.compute((extent_of(kept),), lambda row: element(unravel_index(row.var, kept)), name=name)
+    return RowTotals(made, kept)
 
 
 def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]:
@@ -171,7 +166,7 @@ def _kept(indices: Sequence[Operand], attrs: ReduceAttrs) -> tuple[Operand, ...]
     return tuple(i for d, i in enumerate(indices) if not (attrs.keepdims and d in attrs.axes))
 
 
-def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Compute:
+def _compute(name: str, reduction: Reduction, order: LaneOrder | None) -> Compute:
     def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = reduction.accumulate(x.dtype)
@@ -179,30 +174,30 @@ def _compute(name: str, reduction: Reduction, by_rows: RowFold | None) -> Comput
         def term(i: tuple[Operand, ...]) -> Expr:
             return reduction.before(te.cast(x[i], kind))
 
-        fold = fold_axes(f"{name}.fold", x.shape, attrs.axes, reduction.fold, term, by_rows)
-        total = fold.total
-        if reduction.after is _folded_only and kind is x.dtype and not attrs.keepdims:
-            return RowStages(total, (fold,))
+        totals = fold_axes(f"{name}.fold", x.shape, attrs.axes, reduction.fold, term, order)
+        shape = tensor_argument(result, "result").shape
+        if reduction.after is _folded_only and kind is x.dtype and totals.tensor.ndim == len(shape) == len(totals.rows):
+            return RowStages(totals.tensor, (totals.tensor,))
         count: Expr = ONE
         for d in attrs.axes:
             count = count * x.shape[d]
 
         def element(*i: Axis) -> Expr:
-            return te.cast(reduction.after(total[_kept(i, attrs)], count), x.dtype)
+            return te.cast(reduction.after(totals[_kept(i, attrs)], count), x.dtype)
 
-        return RowStages(te.compute(tensor_argument(result, "result").shape, element, name=name), (fold,))
+        return RowStages(te.compute(shape, element, name=name), (totals.tensor,))
 
     return compute
 
 
-def _log_sum_exp(by_rows: RowFold | None) -> Compute:
+def _log_sum_exp(order: LaneOrder | None) -> Compute:
     """The largest element is taken out of the sum, so that nothing overflows; one that is infinite stays in."""
 
     def compute(attrs: ReduceAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = _float(x.dtype)
-        maxima = fold_axes("log_sum_exp.max", x.shape, attrs.axes, MAX, lambda i: te.cast(x[i], kind), by_rows)
-        largest = maxima.total
+        maxima = fold_axes("log_sum_exp.max", x.shape, attrs.axes, te.max, lambda i: te.cast(x[i], kind), order)
+        largest = maxima.tensor
         peak = te.compute(
             largest.shape,
             lambda *i: te.select(te.isfinite(largest[i]), largest[i], 0.0),
@@ -213,14 +208,14 @@ def _log_sum_exp(by_rows: RowFold | None) -> Compute:
             row = tuple(index for d, index in enumerate(i) if d not in attrs.axes)
             return te.exp(te.cast(x[i], kind) - peak[row])
 
-        sums = fold_axes("log_sum_exp.sum", x.shape, attrs.axes, SUM, term, by_rows)
+        sums = fold_axes("log_sum_exp.sum", x.shape, attrs.axes, te.sum, term, order)
 
         def element(*i: Axis) -> Expr:
             row = _kept(i, attrs)
-            return te.cast(te.log(sums.total[row]) + peak[row], x.dtype)
+            return te.cast(te.log(sums[row]) + peak[row], x.dtype)
 
         shape = tensor_argument(result, "result").shape
-        return RowStages(te.compute(shape, element, name="log_sum_exp"), (maxima, sums), (peak,))
+        return RowStages(te.compute(shape, element, name="log_sum_exp"), (largest, sums.tensor), (peak,))
 
     return compute
 
@@ -231,7 +226,7 @@ def rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Ta
 
 
 def _register(
-    name: str, description: str, kinds: Sequence[str], compute: Callable[[RowFold | None], Compute], folds: int = 1
+    name: str, description: str, kinds: Sequence[str], compute: Callable[[LaneOrder | None], Compute], folds: int = 1
 ) -> Op:
     """``folds``: how many times the compute goes through the elements; short rows are folded once."""
     arguments = [("x", "any shape")]
@@ -249,14 +244,13 @@ def _register(
     @register_strategy(op)
     def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
-        x, kind = tensor_argument(inputs[0], "x"), tensor_argument(result, "result").dtype
+        x = tensor_argument(inputs[0], "x")
         made.add_implementation(compute(None), schedule_default, f"{name}.generic")
         with made.specialized(long_rows(attrs.axes, x.shape)):
-            made.add_implementation(compute(fold_rows), rows_schedule, f"{name}.rows", plevel=15)
+            made.add_implementation(compute(LONG_ROWS), rows_schedule, f"{name}.rows", plevel=15)
         if folds == 1:
-            with made.specialized(clause("rows of a few vectors", are_short_rows(attrs.axes, x.shape))):
-                folded = folding_short_rows(target.lanes(kind))
-                made.add_implementation(compute(folded), short_rows_schedule, f"{name}.short_rows", plevel=15)
+            with made.specialized(short_rows(attrs.axes, x.shape)):
+                made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", plevel=15)
         return made
 
     return op
@@ -284,7 +278,7 @@ class ReductionCall(Protocol):
 
 
 def _reduction(name: str, description: str, reduction: Reduction, kinds: Sequence[str] = NUMBER_KINDS) -> ReductionCall:
-    return _maker(_register(name, description, kinds, lambda by_rows: _compute(name, reduction, by_rows)))
+    return _maker(_register(name, description, kinds, lambda order: _compute(name, reduction, order)))
 
 
 def _maker(op: Op) -> ReductionCall:
@@ -298,28 +292,28 @@ def _maker(op: Op) -> ReductionCall:
     return make
 
 
-sum = _reduction("sum", "the sum over axes", Reduction(SUM))
-mean = _reduction("mean", "the mean over axes; of integers truncated", Reduction(SUM, after=_mean, accumulate=_wide))
-prod = _reduction("prod", "the product over axes", Reduction(PROD))
-_max = _reduction("max", "the largest element over axes; NaN if there is one", Reduction(MAX))
-_min = _reduction("min", "the smallest element over axes; NaN if there is one", Reduction(MIN))
-sum_square = _reduction("sum_square", "the sum of squares over axes", Reduction(SUM, before=lambda x: x * x))
-l1 = _reduction("l1", "the sum of absolute values over axes", Reduction(SUM, before=te.abs))
+sum = _reduction("sum", "the sum over axes", Reduction(te.sum))
+mean = _reduction("mean", "the mean over axes; of integers truncated", Reduction(te.sum, after=_mean, accumulate=_wide))
+prod = _reduction("prod", "the product over axes", Reduction(te.prod))
+_max = _reduction("max", "the largest element over axes; NaN if there is one", Reduction(te.max))
+_min = _reduction("min", "the smallest element over axes; NaN if there is one", Reduction(te.min))
+sum_square = _reduction("sum_square", "the sum of squares over axes", Reduction(te.sum, before=lambda x: x * x))
+l1 = _reduction("l1", "the sum of absolute values over axes", Reduction(te.sum, before=te.abs))
 l2 = _reduction(
     "l2",
     "the square root of the sum of squares over axes",
-    Reduction(SUM, before=lambda x: x * x, after=lambda total, count: te.sqrt(total), accumulate=_float),
+    Reduction(te.sum, before=lambda x: x * x, after=lambda total, count: te.sqrt(total), accumulate=_float),
 )
 log_sum = _reduction(
     "log_sum",
     "the logarithm of the sum over axes",
-    Reduction(SUM, after=lambda total, count: te.log(total), accumulate=_float),
+    Reduction(te.sum, after=lambda total, count: te.log(total), accumulate=_float),
 )
 log_sum_exp = _maker(
     _register("log_sum_exp", "log(sum(exp(x))) over axes, without overflow", NUMBER_KINDS, _log_sum_exp, folds=2)
 )
-any = _reduction("any", "whether any element over axes is true", Reduction(ANY), ("bool",))
-all = _reduction("all", "whether all elements over axes are true", Reduction(ALL), ("bool",))
+any = _reduction("any", "whether any element over axes is true", Reduction(te.any), ("bool",))
+all = _reduction("all", "whether all elements over axes are true", Reduction(te.all), ("bool",))
 
 
 def max(x: Node, axes: PerAxis | None = None, keepdims: bool = False) -> Call:

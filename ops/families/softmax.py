@@ -17,12 +17,12 @@ from ...graph.types import Type
 from ...ir.expr import Axis, Expr
 from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
-from ...schedules.rows import PEAK, SUM, fold_rows, innermost
+from ...schedules.rows import innermost
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
 from ..definition.attrs import Attrs, all_non_negative, attr
-from ..definition.condition import long_rows
+from ..definition.folds import LONG_ROWS, LaneOrder, long_rows, peak_of
 from ..definition.layout_rule import ValueLayout, follow_axes, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -48,7 +48,7 @@ def _relation(types: Sequence[Type], attrs: SoftmaxAttrs) -> Type:
     return x
 
 
-def _compute(name: str, by_rows: bool) -> Compute:
+def _compute(name: str, order: LaneOrder | None) -> Compute:
     logarithmic = name == "log_softmax"
 
     def compute(attrs: SoftmaxAttrs, inputs: Tensors, result: Type) -> RowStages:
@@ -63,28 +63,28 @@ def _compute(name: str, by_rows: bool) -> Compute:
             return te.cast(x[i], kind)
 
         # Without the largest element of its row, no exponential overflows.
-        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, PEAK, read, fold_rows if by_rows else None)
+        peak = fold_axes(f"{name}.peak", x.shape, attrs.axes, peak_of, read, order)
 
         def exponential(i: tuple[Operand, ...]) -> Expr:
-            return te.exp(read(i) - peak.total[row(i)])
+            return te.exp(read(i) - peak[row(i)])
 
         if logarithmic:
-            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, exponential, fold_rows if by_rows else None)
-            shift = te.compute(total.total.shape, lambda *i: te.log(total.total[i]), name=f"{name}.shift")
+            total = fold_axes(f"{name}.total", x.shape, attrs.axes, te.sum, exponential, order)
+            shift = te.compute(total.rows, lambda *i: te.log(total[i]), name=f"{name}.shift")
             between = (shift,)
 
             def element(*i: Axis) -> Expr:
-                return te.cast(read(i) - peak.total[row(i)] - shift[row(i)], x.dtype)
+                return te.cast(read(i) - peak[row(i)] - shift[row(i)], x.dtype)
         else:
             e = te.compute(x.shape, lambda *i: exponential(i), name=f"{name}.exp")
-            total = fold_axes(f"{name}.total", x.shape, attrs.axes, SUM, lambda i: e[i], fold_rows if by_rows else None)
-            scale = te.compute(total.total.shape, lambda *i: te.const(1, kind) / total.total[i], name=f"{name}.scale")
+            total = fold_axes(f"{name}.total", x.shape, attrs.axes, te.sum, lambda i: e[i], order)
+            scale = te.compute(total.rows, lambda *i: te.const(1, kind) / total[i], name=f"{name}.scale")
             between = e, scale
 
             def element(*i: Axis) -> Expr:
                 return te.cast(e[i] * scale[row(i)], x.dtype)
 
-        return RowStages(te.compute(x.shape, element, name=name), (peak, total), between)
+        return RowStages(te.compute(x.shape, element, name=name), (peak.tensor, total.tensor), between)
 
     return compute
 
@@ -122,9 +122,9 @@ def _register(name: str, description: str) -> SoftmaxCall:
     @register_strategy(op)
     def strategy(attrs: SoftmaxAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
-        made.add_implementation(_compute(name, by_rows=False), _schedule, f"{name}.generic")
+        made.add_implementation(_compute(name, None), _schedule, f"{name}.generic")
         with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
-            made.add_implementation(_compute(name, by_rows=True), _schedule, f"{name}.rows", plevel=15)
+            made.add_implementation(_compute(name, LONG_ROWS), _schedule, f"{name}.rows", plevel=15)
         return made
 
     def make(x: Node, axis: PerAxis = -1) -> Call:

@@ -22,10 +22,10 @@ from ....graph.node import Call, Node, tensor_of
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
-from ....schedules.rows import lowest
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, widened
 from ...definition.arguments import flag, real
+from ...definition.folds import lowest
 from ...definition.registry import Op, OpPattern, register_op
 from ...definition.relations import FLOAT_KINDS, broadcast_shapes, same_dtype, same_extent, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default

@@ -34,10 +34,10 @@ from ....ir.simplify import simplify
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.register_transpose import schedule_transposed, transposed
-from ....schedules.rows import peak_of
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator, widened
 from ...definition.cost import multiplied
+from ...definition.folds import peak_of
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, of_terms
 from .attrs import AttentionAttrs, Extents, extents, seen, share

@@ -1,0 +1,79 @@
+"""In which order operators fold long and short rows, so that float results are the same on every target.
+
+And the maximum that softmax subtracts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ... import te
+from ...base.dtype import DType
+from ...ir.constants import const_int
+from ...ir.expr import Axis, Expr
+from ...ir.simplify import simplify
+from ...schedules.rows import extent_of, row_span
+from .condition import Clause, clause, of_terms
+
+Fold: TypeAlias = Callable[..., Expr]
+"""A reduction of one value, as ``te.sum``: ``fold(source, axis=…, where=…, lanes=…, neighbours=…)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaneOrder:
+    """Rows are folded in so many lanes, and these by halves or by neighbours; see ``te.sum``."""
+
+    lanes: int
+    neighbours: bool = False
+
+
+LONG_ROWS = LaneOrder(64)
+"""Four of the longest vectors: as many sums side by side hide how long an addition takes."""
+SHORT_ROWS = LaneOrder(16, neighbours=True)
+"""One of the longest vectors; neighbours are folded in several rows at once."""
+
+
+def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
+    """The clause that the innermost axes are among ``axes``, and long enough to be folded in the order of long rows."""
+    span = row_span(axes, shape)
+    return bool(span) and of_terms(extent_of([shape[d] for d in span]) >= LONG_ROWS.lanes)
+
+
+def are_short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
+    """Whether the reduced axes are the innermost ones, of one to a few vectors together, and others stay."""
+    span = row_span(axes, shape)
+    extent = const_int(simplify(extent_of([shape[d] for d in span]))) or 0
+    return SHORT_ROWS.lanes <= extent < LONG_ROWS.lanes and len(span) == len(axes) < len(shape)
+
+
+def short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause:
+    """The clause that says so."""
+    return clause("rows of a few vectors", are_short_rows(axes, shape))
+
+
+def lowest(kind: DType) -> Expr:
+    """The least finite number: less -inf it is infinite, so that scores that are all -inf have exponentials of 0."""
+    return te.const(float(np.finfo(kind.to_numpy()).min), kind)
+
+
+def _larger(a: Expr, b: Expr) -> Expr:
+    return te.select(b > a, b, a)
+
+
+_peak_of = te.reducer("largest_finite", lambda a, b: (_larger(a[0], b[0]),), lambda kinds: (lowest(kinds[0]),))
+
+
+def peak_of(
+    source: Expr,
+    axis: Axis | Sequence[Axis],
+    where: Expr | None = None,
+    lanes: int | None = None,
+    neighbours: bool = False,
+) -> Expr:
+    """The maximum that softmax subtracts, one instruction a vector: it leaves out NaNs, which the sum of exponentials
+    does not, and of nothing but -inf it is the lowest number, so that their exponentials are 0."""
+    return _peak_of((source,), axis, where, lanes, neighbours)[0]
