@@ -24,7 +24,7 @@ _REASONS: dict[str, str] = {
         ("MoEGroupRouter", "NGramHashMapping", "ScaledSiLU", "VarlenCausalConvWithState", "VarlenNGramHashMapping"),
         _RESEARCH,
     ),
-    **dict.fromkeys(("CausalConvWithState", "LinearAttention", "MoE", "PackedAttention", "QMoE"), _LATER),
+    **dict.fromkeys(("CausalConvWithState", "LinearAttention", "PackedAttention"), _LATER),
     "AttnLSTM": f"{_NO_EXPORTER}: an LSTM around an attention of its own",
     "BifurcationDetector": "it compares guessed tokens with generated ones, which belongs around a model",
     "NGramRepeatBlock": "it forbids tokens while text is generated, which belongs around a model",

@@ -46,6 +46,7 @@ from .families.creation import arange, full, one_hot
 from .families.cumsum import cumprod, cumsum
 from .families.det import det
 from .families.einsum import einsum
+from .families.experts import expert_dense
 from .families.extern import extern
 from .families.fourier.complex_product import complex_multiply
 from .families.fourier.dft import dft
@@ -196,6 +197,7 @@ __all__ = [
     "erf",
     "exp",
     "expand_dims",
+    "expert_dense",
     "extern",
     "fft",
     "flatten",
