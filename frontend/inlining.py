@@ -12,6 +12,9 @@ from ..graph.types import TensorType, Type
 from .onnx_node import describe
 from .tensors import type_proto
 
+SAME_IN_ONNX = {("com.microsoft", "CausalConvWithState"): 27, ("com.microsoft", "LinearAttention"): 27}
+"""Operators of others whose body is that of ONNX's operator of the same name, and the operator set that has it."""
+
 FunctionKey = tuple[str, str, str]
 """Domain, name and overload of a function of the model."""
 
@@ -39,6 +42,9 @@ def standard_body(
 
     Some bodies depend on the types of the inputs. Where ``types`` are not known yet, such a body is empty.
     """
+    if (domain, node.op_type) in SAME_IN_ONNX:
+        opset, domain = SAME_IN_ONNX[domain, node.op_type], ""
+        node = _with_known_attributes(node, opset)
     try:
         schema: Any = defs.get_schema(node.op_type, opset, domain)
     except defs.SchemaError:
@@ -59,6 +65,17 @@ def standard_body(
     defaults = [a.default_value for a in schema.attributes.values()]
     body.attribute_proto.extend(d for d in defaults if d.type != AttributeProto.UNDEFINED)
     return body
+
+
+def _with_known_attributes(node: NodeProto, opset: int) -> NodeProto:
+    """A node as one of ONNX's own, with the attributes that this has."""
+    known = defs.get_schema(node.op_type, opset, "").attributes
+    made = NodeProto()
+    made.CopyFrom(node)
+    made.domain = ""
+    del made.attribute[:]
+    made.attribute.extend(attribute for attribute in node.attribute if attribute.name in known)
+    return made
 
 
 def bind_attributes(function: FunctionProto, given: Mapping[str, AttributeProto], call: NodeProto) -> list[NodeProto]:

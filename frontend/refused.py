@@ -7,7 +7,6 @@ _SEARCH = (
 )
 _NO_EXPORTER = "no exporter of models writes it"
 _RESEARCH = "it belongs to an architecture of which no exported model is known"
-_LATER = "it has no converter yet"
 _ONE_PROCESSOR = (
     "it lays out channels for one processor: save the model with onnxruntime's ORT_ENABLE_EXTENDED, not ORT_ENABLE_ALL"
 )
@@ -24,7 +23,6 @@ _REASONS: dict[str, str] = {
         ("MoEGroupRouter", "NGramHashMapping", "ScaledSiLU", "VarlenCausalConvWithState", "VarlenNGramHashMapping"),
         _RESEARCH,
     ),
-    **dict.fromkeys(("CausalConvWithState", "LinearAttention", "PackedAttention"), _LATER),
     "AttnLSTM": f"{_NO_EXPORTER}: an LSTM around an attention of its own",
     "BifurcationDetector": "it compares guessed tokens with generated ones, which belongs around a model",
     "NGramRepeatBlock": "it forbids tokens while text is generated, which belongs around a model",

@@ -15,6 +15,7 @@ from . import (
     recurrent,
     rotary,
     standard,
+    states,
     tokens,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "recurrent",
     "rotary",
     "standard",
+    "states",
     "tokens",
 ]
