@@ -1,5 +1,7 @@
 """onnxruntime's operators for attention, against onnxruntime."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from contrib_cases import check_contrib, check_refused, contrib_case, each_extents
@@ -219,6 +221,47 @@ GROUPED = [
     grouped(*STEP, *PASTS, lengths(6, 6), total(7), None, None, None, floats(1, HEADS, 1, 7), label="bias"),
 ]
 CASES = [*ATTENTION, *MULTI_HEAD, *QUANTIZED, *ROTARY, *GROUPED]
+
+
+def packed_attention(x, weights, bias, offsets, ends, scores=None, scale=SIZE**-0.5):
+    """Each sequence by itself, in float64."""
+    y = np.zeros((len(x), WIDTH))
+    projected = x.astype(np.float64) @ weights + bias
+    for sample, (start, end) in enumerate(pairwise(ends)):
+        if start == end:
+            continue
+        rows = projected[start:end].reshape(end - start, 3, HEADS, SIZE).transpose(1, 2, 0, 3)
+        logits = rows[0] @ rows[1].transpose(0, 2, 1) * scale
+        if scores is not None:
+            logits = logits + scores[sample % len(scores), :, : end - start, : end - start]
+        p = np.exp(logits - logits.max(-1, keepdims=True))
+        y[start:end] = (p / p.sum(-1, keepdims=True) @ rows[2]).transpose(1, 0, 2).reshape(end - start, WIDTH)
+    return y.astype(x.dtype)
+
+
+def packed(lengths, longest, scores=None, **options):
+    places = np.arange(len(lengths))[:, None] * longest + np.arange(longest)
+    counts = np.arange(longest) < np.array(lengths)[:, None]
+    offsets = np.concatenate([places[counts], places[~counts]]).reshape(places.shape).astype(np.int32)
+    ends = np.cumsum([0, *lengths]).astype(np.int32)
+    inputs = floats(sum(lengths), 12), W, BIAS, offsets, ends, *([] if scores is None else [scores])
+    return contrib_case(
+        "PackedAttention", *inputs, num_heads=HEADS, const=(1, 2), expected=packed_attention, tolerance=1e-4,
+        opened={0: "T.", 3: "BS", 4: "E", **({} if scores is None else {5: "..SS"})}, **options,
+    )  # fmt: skip
+
+
+PACKED = [
+    packed([1, 2, 4], 4, label="three"),
+    packed([4, 4], 4, label="whole"),
+    packed([3, 0, 5], 6, label="with an empty one and room"),
+    packed([3, 4], 4, floats(1, HEADS, 4, 4, seed=8), label="bias"),
+]
+
+
+@each_extents(PACKED)
+def test_sequences_that_are_packed(case, opened):
+    check_contrib(case, opened)
 
 
 @each_extents(CASES)

@@ -8,19 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....graph.node import Constant, Node, tensor_of
-from ....ir.constants import const_int
 from ....ops.families import reduce, unary
-from ....ops.families.assume_extent import assume_extent
 from ....ops.families.binary import add, divide, maximum, minimum, multiply, subtract
 from ....ops.families.cast import cast
 from ....ops.families.experts import expert_dense
 from ....ops.families.gather import gather_elements, take
 from ....ops.families.repeat import repeat
-from ....ops.families.reshape import expand_dims, reshape, reshape_to_open
+from ....ops.families.reshape import expand_dims, reshape
 from ....ops.families.slicing import strided_slice
 from ....ops.families.softmax import softmax
 from ....ops.families.topk import topk
 from ...onnx_node import OnnxNode
+from ...reshaping import reshape_like
 from ..elementwise import as_dtype
 from .entering import contrib
 from .low_bits import unpacked
@@ -119,15 +118,12 @@ def _mixed(node: OnnxNode, weights: Node, experts: Node, first: _Layer, second: 
     (width,) = tensor_of(x).shape[-1:]
     (hidden,) = node.numbers((width,))
     tokens = reshape(x, (-1, hidden))
-    count = tensor_of(tokens).shape[0]
-    if tensor_of(experts).shape[0] is not count and const_int(count) is None:  # as each run checks
-        weights, experts = (assume_extent(scores, 0, count, (x,)) for scores in (weights, experts))
     chosen = reshape(experts, (-1,))
     rows = tokens if k == 1 else repeat(tokens, k, 0)
     inner = first(rows, chosen)
     results = second(_activated(node, inner, None if third is None else third(rows, chosen)), chosen)
     weighed = multiply(reshape(results, (-1, k, hidden)), expand_dims(weights, -1))
-    return reshape_to_open(reduce.sum(weighed, 1), tensor_of(x).shape, [x])
+    return reshape_like(node, reduce.sum(weighed, 1), x)
 
 
 def _activated(node: OnnxNode, x: Node, up: Node | None) -> Node:
