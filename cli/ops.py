@@ -204,6 +204,8 @@ def _sample_calls() -> Iterator[Call]:
     )
     halves, pairs = Var("a", tensor_type((16, 16), "bfloat16")), Var("panels", tensor_type((1, 8, 16), "int32"))
     yield nn.packed_pair_matmul(halves, pairs, 16)
+    rows, experts = Var("x", tensor_type((4, 64), "float32")), Var("experts", tensor_type((4,), "int64"))
+    yield nn.expert_dense(rows, experts, Var("weights", tensor_type((2, 8, 64), "float32")))
     yield nn.strassen_matmul(
         *(Var(name, tensor_type(shape, "float32")) for name, shape in (("a", (16, 16)), ("planes", (1, 7, 8, 8))))
     )

@@ -22,7 +22,7 @@ from ..ops.families.select import where
 from .onnx_node import OnnxNode
 from .ragged import as_ragged, shape_of_both
 from .subgraphs import Subgraphs
-from .values import Absent, Growing, Listed, Possible, Ragged, SequenceValue, Value, nodes_of, value_text
+from .values import Absent, Entries, Growing, Listed, Possible, Ragged, SequenceValue, Value, nodes_of, value_text
 
 Both = tuple[Value, Value]
 """What the branches give for one result: made of nodes of the same types."""
@@ -73,8 +73,8 @@ class _Branches:
         first = self._instead(second) if first is None else first
         second = self._instead(first) if second is None else second
         a, b = self.unified(first, second)
-        assert not isinstance(a, (Absent, Growing, Possible))
-        assert not isinstance(b, (Absent, Growing, Possible))
+        assert not isinstance(a, (Absent, Entries, Growing, Possible))
+        assert not isinstance(b, (Absent, Entries, Growing, Possible))
         return Possible(has_then, a), Possible(has_otherwise, b)
 
     def _instead(self, value: Value | None) -> Node | SequenceValue:
@@ -146,7 +146,7 @@ def _presence(value: Value) -> tuple[Node, Node | SequenceValue | None]:
         case Possible(present, inner):
             return present, inner
         case _:
-            assert not isinstance(value, Growing)
+            assert not isinstance(value, (Entries, Growing))
             return Constant(np.array(True)), value
 
 

@@ -1,13 +1,14 @@
-"""The inputs of an ONNX model: tensors are parameters of the graph, sequences and optionals are made of parameters."""
+"""The inputs of an ONNX model: tensors are parameters of the graph, sequences, maps and optionals are made of some."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import GraphProto, TypeProto, ValueInfoProto
+from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
+from ..base.dtype import INT64
 from ..base.errors import ModelError
 from ..base.value_form import ValueForm
 from ..graph.bounded_extents import extents_by_name
@@ -17,9 +18,10 @@ from ..ir.build import index_var
 from ..ir.constants import ONE
 from ..ir.expr import Expr
 from ..ir.simplify import simplify
+from .refusal_causes import UnsupportedTypeError
 from .shown_results import unique_name
 from .tensors import Symbols, bind_dimensions, bind_formulas, element_type, holds_strings, value_type
-from .values import Absent, Listed, Ragged, Value, form_of, nodes_of
+from .values import Absent, Entries, Listed, Ragged, Value, form_of, nodes_of
 
 Shapes = Mapping[str, object]
 """As a caller gives them: the shape of a tensor, a list of the shapes of a sequence's, None for an empty optional."""
@@ -60,7 +62,8 @@ def model_inputs(fed: Sequence[ValueInfoProto], shapes: Shapes | None) -> ModelI
     """The values of what is fed. Raises ``ModelError`` for ``shapes`` that do not fit, and for types that are not
     supported."""
     absent, listed, given = _sorted_by_kind(fed, shapes)
-    tensors = [(i, _tensor_of(i.type)) for i in fed if i.name not in absent and not _is_sequence(i.type)]
+    single = [i for i in fed if i.name not in absent and not _is_sequence(i.type) and not _is_map(i.type)]
+    tensors = [(i, _tensor_of(i.type)) for i in single]
     symbols: Symbols = extents_by_name(extent for shape in given.values() for extent in shape)
     for i, proto in tensors:
         if i.name in given:
@@ -73,11 +76,14 @@ def model_inputs(fed: Sequence[ValueInfoProto], shapes: Shapes | None) -> ModelI
             values[i.name] = Absent()
         elif i.name in kinds:
             values[i.name] = Var(i.name, kinds[i.name])
+        elif _is_map(i.type):
+            values[i.name] = _entries(i)
         else:
             values[i.name] = _listed(i, listed[i.name]) if i.name in listed else _ragged(i)
     texts = [i.name for i, proto in tensors if holds_strings(proto)]
-    strings = tuple(value for name in texts if isinstance(value := values[name], Var))
-    return ModelInputs(values, strings, symbols)
+    strings = [value for name in texts if isinstance(value := values[name], Var)]
+    strings += [part for i in fed if _is_map(i.type) for part in _texts_of(i, values[i.name])]
+    return ModelInputs(values, tuple(strings), symbols)
 
 
 def _sorted_by_kind(
@@ -116,6 +122,34 @@ def _inside_optional(proto: TypeProto) -> TypeProto:
 
 def _is_sequence(proto: TypeProto) -> bool:
     return bool(_inside_optional(proto).HasField("sequence_type"))
+
+
+def _is_map(proto: TypeProto) -> bool:
+    return bool(proto.HasField("map_type"))
+
+
+def _entries(info: ValueInfoProto) -> Entries:
+    """A map with as many entries as each run gives it, from integers or strings to scalars."""
+    proto, where = info.type.map_type, f"the keys of input {info.name!r}"
+    if proto.key_type not in (TensorProto.INT64, TensorProto.STRING):
+        kind = TensorProto.DataType.Name(proto.key_type)
+        raise UnsupportedTypeError(f"{where} are of {kind}; int64 and strings are supported")
+    if not proto.value_type.HasField("tensor_type"):
+        raise UnsupportedTypeError(f"the values of input {info.name!r} are no tensors, which is not supported")
+    number = proto.value_type.tensor_type.elem_type
+    count = index_var(f"{info.name}_entries")
+    kind = INT64 if number == TensorProto.STRING else element_type(number, f"the values of input {info.name!r}")
+    keys = Var(f"{info.name}.keys", tensor_type((count,), "int64"))
+    return Entries(keys, Var(f"{info.name}.values", tensor_type((count,), kind)))
+
+
+def _texts_of(info: ValueInfoProto, entries: Value) -> Iterator[Var]:
+    """The parts of a map that are spans of strings."""
+    proto = info.type.map_type
+    kinds = proto.key_type, proto.value_type.tensor_type.elem_type
+    for part, kind in zip(nodes_of(entries), kinds, strict=False):
+        if kind == TensorProto.STRING and isinstance(part, Var):
+            yield part
 
 
 def _tensor_of(proto: TypeProto) -> TypeProto:

@@ -33,7 +33,7 @@ OF_SEQUENCES = frozenset(
 )  # fmt: skip
 """Operators that hand whole tensors on, whatever these stand for."""
 READS = frozenset(
-    {"CategoryMapper", "Equal", "LabelEncoder", "OneHotEncoder", "OptionalHasElement",
+    {"CastMap", "CategoryMapper", "DictVectorizer", "Equal", "LabelEncoder", "OneHotEncoder", "OptionalHasElement",
      "RegexFullMatch", "SequenceLength", "Shape", "Size",
      "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "Tokenizer"}
 )  # fmt: skip

@@ -108,7 +108,7 @@ def _declared(proto: TypeProto, where: str) -> Any:
     if proto.WhichOneof("value") != "tensor_type":
         raise UnsupportedTypeError(
             f"{where} is a {proto.WhichOneof('value') or 'value without type'}; tensors are supported, sequences of "
-            "them, and optionals of either"
+            "them, optionals of either, and maps to scalars as inputs"
         )
     return proto.tensor_type
 

@@ -3,7 +3,7 @@
 Most sequences have a length that is known when the model is imported: they are the list of their elements, and take
 nothing at run time. Of others two tensors hold all elements.
 
-    value    ::= tensor | sequence | Growing(tensor*) | Absent | Possible(present, tensor | sequence)
+    value    ::= tensor | sequence | Entries(keys, values) | Growing(tensor*) | Absent | Possible(present, …)
     sequence ::= Listed(tensor*) | Ragged(values, extents)
 """
 
@@ -53,6 +53,14 @@ class Ragged:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Entries:
+    """A map, which is an input: ``keys`` in ascending order, int64 or strings, and the value of each."""
+
+    keys: Node
+    values: Node
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Growing:
     """A sequence that a loop carries, in its body: ``added`` is what this iteration has appended."""
 
@@ -74,7 +82,7 @@ class Possible:
 
 
 SequenceValue: TypeAlias = Listed | Ragged
-Value: TypeAlias = Node | SequenceValue | Growing | Absent | Possible
+Value: TypeAlias = Node | SequenceValue | Entries | Growing | Absent | Possible
 
 
 def nodes_of(value: Value) -> tuple[Node, ...]:
@@ -84,6 +92,8 @@ def nodes_of(value: Value) -> tuple[Node, ...]:
             return elements
         case Ragged(values, extents):
             return values, extents
+        case Entries(keys, values):
+            return keys, values
         case Absent():
             return ()
         case Possible(present, inner):
@@ -100,13 +110,16 @@ def with_nodes(value: Value, nodes: Sequence[Node]) -> Value:
         case Ragged(shape=shape):
             values, extents = nodes
             return Ragged(values, extents, shape)
+        case Entries():
+            keys, values = nodes
+            return Entries(keys, values)
         case Growing():
             return Growing(tuple(nodes))
         case Absent():
             return value
         case Possible(value=inner):
             made = with_nodes(inner, nodes[1:])
-            assert not isinstance(made, (Growing, Absent, Possible))
+            assert not isinstance(made, (Entries, Growing, Absent, Possible))
             return Possible(nodes[0], made)
         case _:
             (node,) = nodes
@@ -126,6 +139,8 @@ def form_of(name: str, value: Value) -> ValueForm:
         case Ragged(shape=shape):
             known = (None,) * value.rank if shape is None else tuple(map(const_int, shape))
             return ValueForm(name, "ragged", shape=known)
+        case Entries():
+            return ValueForm(name, "map")
         case Absent():
             return ValueForm(name, "absent")
         case Possible(value=inner):
@@ -147,6 +162,8 @@ def value_text(value: Value) -> str:
                 tensor_of(values).dtype if shape is None else f"{tensor_of(values).dtype}[{', '.join(map(str, shape))}]"
             )
             return f"a sequence of {of} whose length only the run knows"
+        case Entries():
+            return "a map"
         case Absent():
             return "an optional that is empty"
         case Possible(value=inner):

@@ -1,5 +1,5 @@
-"""Inputs and outputs that are no arrays: lists of arrays, and None for what is absent. ``ValueForm`` says of which
-arrays of native code each is made."""
+"""Inputs and outputs that are no arrays: lists of arrays, dicts, and None for what is absent. ``ValueForm`` says of
+which arrays of native code each is made."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact.function import TensorSpec
+from ..base.dtype import STRING
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from ..base.value_form import ValueForm
@@ -67,6 +68,28 @@ class GroupedInputs:
                 return arrays
             case "ragged":
                 return self._ragged(form, _listed(value, where), where)
+            case "map":
+                return self._entries(form, value, where)
+
+    def _entries(self, form: ValueForm, value: object, where: str) -> Sequence[Array]:
+        """The keys of a dict in ascending order, and their values."""
+        keys, values = (self._specs[name].dtype for name in form.array_names)
+        of_text = keys is STRING
+        if not isinstance(value, Mapping):
+            raise RuntimeArgumentError(f"{where} should be a dict, found a value of type {type(value).__name__}")
+        wrong = next((key for key in value if not isinstance(key, str if of_text else (int, np.integer))), None)
+        if wrong is not None:
+            kind = "strings" if of_text else "integers"
+            raise RuntimeArgumentError(f"{where} has keys that are {kind}, found {wrong!r}")
+        entries = sorted(value.items())
+        names = np.array([key for key, _ in entries], object if of_text else np.int64)
+        if values is STRING:
+            return names, _texts(entries, where)
+        try:
+            found = np.array([entry for _, entry in entries], values.to_numpy()).reshape(len(entries))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise RuntimeArgumentError(f"{where} should have numbers of {values} as values: {error}") from error
+        return names, found
 
     def _ragged(self, form: ValueForm, values: Sequence[object], where: str) -> Sequence[Array]:
         """The elements of all arrays, one array behind the other, which is a copy, and their extents."""
@@ -85,6 +108,12 @@ class GroupedInputs:
         elements = np.concatenate([array.ravel() for array in arrays]) if arrays else np.empty(0, kind)
         extents = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(form.shape))
         return elements, extents
+
+
+def _texts(entries: Sequence[tuple[object, object]], where: str) -> Array:
+    if other := next((entry for _, entry in entries if not isinstance(entry, str)), None):
+        raise RuntimeArgumentError(f"{where} should have strings as values, found {other!r}")
+    return np.array([entry for _, entry in entries], object)
 
 
 def _listed(value: object, where: str) -> Sequence[object]:
@@ -126,3 +155,6 @@ def _value(form: ValueForm, arrays: Sequence[Any]) -> Any:
             ends = np.cumsum(np.prod(extents, axis=1, dtype=np.int64))
             parts = np.split(values, ends[:-1]) if len(ends) else []
             return [part.reshape(shape) for part, shape in zip(parts, extents.tolist(), strict=True)]
+        case "map":
+            keys, values = arrays
+            return dict(zip(keys.tolist(), values.tolist(), strict=True))

@@ -15,6 +15,7 @@ from . import (
     label_encoder,
     linear,
     linear_models,
+    maps,
     normalization,
     quantization,
     random,
@@ -29,7 +30,6 @@ from . import (
     svm,
     training,
     tree_ensemble,
-    zip_map,
 )
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "label_encoder",
     "linear",
     "linear_models",
+    "maps",
     "normalization",
     "quantization",
     "random",
@@ -61,5 +62,4 @@ __all__ = [
     "svm",
     "training",
     "tree_ensemble",
-    "zip_map",
 ]

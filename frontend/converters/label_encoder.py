@@ -104,11 +104,17 @@ def _positions(node: OnnxNode, keys: tuple[str, ...], count: int) -> Node:
 def _encoded(node: OnnxNode, keys: Array, values: Array, default: Constant) -> Node:
     if len(keys) != len(values) or not len(keys):
         raise ModelError(f"{node}: there are {len(keys)} keys and {len(values)} values")
-    keys, first = np.unique(keys.astype(node.type().dtype.to_numpy()), return_index=True)
+    return found_by_key(node[0], keys, values, default, finds_nan=node.version >= 4)
+
+
+def found_by_key(x: Node, keys: Array, values: Array, default: Constant, finds_nan: bool = False) -> Node:
+    """The values of the keys, as many, that the elements of x are; the first of equal keys counts, and other elements
+    have the default."""
+    keys, first = np.unique(keys.astype(tensor_of(x).dtype.to_numpy()), return_index=True)
     values = values[first]
     if keys.dtype.kind in "iu" and int(keys[-1]) - int(keys[0]) < MOST_GAPS * len(keys):
-        return _looked_up(node[0], keys, values, default)
-    return _searched(node[0], keys, values, default, finds_nan=node.version >= 4)
+        return _looked_up(x, keys, values, default)
+    return _searched(x, keys, values, default, finds_nan)
 
 
 def _looked_up(x: Node, keys: Array, values: Array, default: Constant) -> Node:

@@ -175,3 +175,20 @@ def test_a_boosted_model_gives_what_onnxruntime_gives(name):
         convert = getattr(onnxmltools, f"convert_{package}")
         proto = convert(model, initial_types=[("X", data_types.FloatTensorType([None, x.shape[1]]))], target_opset=15)
     check(proto, x)
+
+
+def test_a_pipeline_that_begins_with_dicts():
+    rng = np.random.default_rng(0)
+    rows = [{f"f{k}": float(rng.normal()) for k in rng.choice(9, 4, replace=False)} for _ in range(60)]
+    labels = [int(sum(row.values()) > 0) for row in rows]
+    steps = sklearn("feature_extraction.DictVectorizer", sparse=False), sklearn("linear_model.LogisticRegression")
+    trained = module("sklearn.pipeline", EXTRA).make_pipeline(*steps).fit(rows, labels)
+    kinds = module("skl2onnx.common.data_types", EXTRA)
+    entries = kinds.DictionaryType(kinds.StringTensorType([1]), kinds.FloatTensorType([1]))
+    skl2onnx = module("skl2onnx", EXTRA)
+    engine = lw.Engine(lw.compile(skl2onnx.convert_sklearn(trained, initial_types=[("X", entries)], target_opset=18)))
+    for row in rows[:8]:
+        label, scores = engine({"X": row})
+        assert label == trained.predict([row])
+        (found,) = scores
+        np.testing.assert_allclose([found[0], found[1]], trained.predict_proba([row])[0], rtol=1e-5)
