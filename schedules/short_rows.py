@@ -27,7 +27,7 @@ def schedule_short_rows(result: te.Tensor, totals: Sequence[te.Tensor], outputs:
     is made of them, an element a row."""
     stages = [stage for total in reversed(totals) for stage in (total, *reversed(te.lane_parts(total)))]
     schedule, main = schedule_around(result, outputs, (*stages, result), target)
-    if main is not result:  # also where it costs much and is read twice: its parts are in registers of main's loop only
+    if main is not result and result not in totals:  # also if it costs much: its parts are in main's loop only
         schedule[result].compute_inline()
     stage = schedule[main]
     together = min(MOST_TOGETHER, *(target.lanes(total.dtype) for total in totals))

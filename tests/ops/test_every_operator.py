@@ -882,6 +882,16 @@ CASES = {
         (nn.dense, lambda x, w: x @ w.T, floats(3, 18), floats(4, 18)),
         (lambda x, w: nn.dense(x, w, transposed=False), np.matmul, floats(3, 5), floats(5, 9)),
     ],
+    "nn.expert_dense": [
+        (
+            nn.expert_dense,
+            lambda x, experts, w: np.einsum("rk,rnk->rn", x, w[experts]),
+            floats(4, columns),
+            integers(4, low=0, high=3, kind="int64"),
+            floats(3, 5, columns),
+        )
+        for columns in (6, 70)
+    ],
     "nn.conv1d": [
         conv_case((2, 3, 9), (4, 3, 2), (1,), (1, 0), (2,)),
         layout_case((2, 9, 3), (2, 3, 4), "NWC WIO NCW", (2,), (0, 1), dilations=(1,)),

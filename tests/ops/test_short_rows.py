@@ -83,3 +83,14 @@ def test_a_result_that_costs_much_may_be_read_twice_behind_it():
     assert [f.implementation for f in library.functions] == ["l2.short_rows"]
     wanted = np.linalg.norm(data, axis=1, keepdims=True)
     np.testing.assert_allclose(lw.Engine(library)([data])[0], np.where(wanted > 0.5, wanted, 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(1, 16), (40, 33), (3, 5, 20)])
+def test_a_sum_may_be_read_twice_behind_it(shape):
+    """Sums that are the anchor themselves, not what something is made of them."""
+    data = np.random.default_rng(3).normal(size=shape).astype(np.float32)
+    x = lw.var("x", shape)
+    library = lw.compile(lw.Function([x], lw.nn.swish(reduce.sum(x, -1))), jobs=1)
+    assert [f.implementation for f in library.functions] == ["sum.short_rows"]
+    wanted = data.sum(-1)
+    np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted / (1 + np.exp(-wanted)), rtol=1e-5, atol=1e-6)
