@@ -17,88 +17,27 @@ from ..lanes import external
 from ..machine import data_layout
 from ..stage_memory import plan_stage
 from ..types import I8, I32, I64, PTR
+from .body import ENTRY, Body, Messages
 from .interface import MAX_THREADS, STATUS_TEXTS, Interface, Status, shown
+from .staged_run import context_bytes, emit_output, emit_staged_run
 from .weights import WeightsImage
 
-ENTRY = "lw.entry"
 CREATE, RUN, DESTROY, MESSAGE = "lw.api.create", "lw.api.run", "lw.api.destroy", "lw.api.message"
 VERIFY = "lw.api.verify"
 """Of weights that lie beside: ``runtime/exports/weights_beside.ll`` has it."""
-
-_CONTEXT = llvm_ir.LiteralStructType([I64, PTR, I64, PTR, PTR])
-"""As in ``runtime/exports/export_context.ll``."""
-
-
-class _Messages:
-    """Texts by number, from 1, each once. Mutable."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, int] = {}
-
-    def number(self, text: str) -> int:
-        return self.texts.setdefault(text, len(self.texts) + 1)
-
-
-class _Body:
-    """A function that returns a status, while it is emitted. Mutable."""
-
-    def __init__(self, module: llvm_ir.Module, name: str, parameters: Sequence[llvm_ir.Type]) -> None:
-        self.function = llvm_ir.Function(module, llvm_ir.FunctionType(I32, parameters), name)
-        self.builder = llvm_ir.IRBuilder(self.function.append_basic_block("entry"))
-
-    @property
-    def arguments(self) -> Sequence[llvm_ir.Value]:
-        return list(self.function.args)
-
-    def leave_if(self, condition: llvm_ir.Value, code: int | llvm_ir.Value) -> None:
-        with self.builder.if_then(condition, likely=False):
-            self.builder.ret(llvm_ir.Constant(I32, code) if isinstance(code, int) else code)
-
-    def refuse_null(self, pointers: Sequence[llvm_ir.Value]) -> None:
-        for pointer in pointers:
-            self.leave_if(self.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None)), Status.BAD_ARGUMENT)
-
-    def call(self, name: str, arguments: Sequence[llvm_ir.Value], result: llvm_ir.Type = I32) -> llvm_ir.Value:
-        callee = external(self.builder.module, name, result, [a.type for a in arguments])
-        return self.builder.call(callee, arguments)
-
-    def slots(self, values: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
-        """An argument slot for each value: see ``abi``."""
-        memory = self.builder.alloca(I64, max(1, len(values)), name="slots")
-        for number, value in enumerate(values):
-            where = self.builder.gep(memory, [llvm_ir.Constant(I64, number)], inbounds=True, source_etype=I64)
-            where.type = PTR
-            self.builder.store(value, where)
-        return memory
-
-    def field(self, context: llvm_ir.Value, number: int) -> llvm_ir.Value:
-        indices = [llvm_ir.Constant(I32, 0), llvm_ir.Constant(I32, number)]
-        return self.builder.gep(context, indices, inbounds=True, source_etype=_CONTEXT)
-
-    def at(self, base: llvm_ir.Value, offset: llvm_ir.Value) -> llvm_ir.Value:
-        return self.builder.gep(base, [offset], inbounds=True, source_etype=I8)
-
-    def finish(self, code: llvm_ir.Value, meanings: Mapping[int, int]) -> None:
-        """Return 0 for 0, what ``meanings`` has for other codes, and that memory is missing for the rest."""
-        builder = self.builder
-        lost = self.function.append_basic_block("no_memory")
-        choice = builder.switch(code, lost)
-        for raw, meaning in {0: int(Status.OK), **meanings}.items():
-            block = self.function.append_basic_block()
-            choice.add_case(llvm_ir.Constant(I32, raw), block)
-            builder.position_at_end(block)
-            builder.ret(llvm_ir.Constant(I32, meaning))
-        builder.position_at_end(lost)
-        builder.ret(llvm_ir.Constant(I32, Status.NO_MEMORY))
 
 
 def model_functions(model: CompiledModel, interface: Interface, image: WeightsImage, beside: bool) -> str:
     """``create``, ``run``, ``destroy`` and ``message`` of a model, and the place of its weights, or their mark."""
     module = _module(model.target)
-    size = plan_stage(model.first_stage).size
-    _emit_create(module, size if isinstance(size, int) else 0, beside)
-    messages = _Messages()
-    _emit_run(module, model, interface, image, messages)
+    size = 0 if model.is_staged else plan_stage(model.first_stage).size
+    _emit_create(module, size if isinstance(size, int) else 0, context_bytes(model), beside)
+    messages = Messages()
+    if model.is_staged:
+        emit_staged_run(module, RUN, model, interface, image, messages)
+        emit_output(module, model)
+    else:
+        _emit_run(module, model, interface, image, messages)
     _emit_destroy(module)
     _emit_message(module, messages.texts)
     _emit_image(module, image, beside)
@@ -108,11 +47,11 @@ def model_functions(model: CompiledModel, interface: Interface, image: WeightsIm
 def kernel_functions(interface: Interface, messages: Sequence[str], target: Target) -> str:
     """The function of a kernel, and ``message``."""
     module = _module(target)
-    body = _Body(module, RUN, [PTR] * len(interface.tensors) + [I64] * len(interface.dims) + [I32])
+    body = Body(module, RUN, [PTR] * len(interface.tensors) + [I64] * len(interface.dims) + [I32])
     *values, threads = body.arguments
     count = len(interface.tensors)
     body.refuse_null(values[:count])
-    texts = _Messages()
+    texts = Messages()
     numbers = [texts.number(text) for text in messages]
     for name, dim in zip(interface.dims, values[count:], strict=True):
         body.leave_if(_is_negative(body, dim), texts.number(f"{name} is negative"))
@@ -133,14 +72,14 @@ def _module(target: Target) -> llvm_ir.Module:
     return module
 
 
-def _is_negative(body: _Body, value: llvm_ir.Value) -> llvm_ir.Value:
+def _is_negative(body: Body, value: llvm_ir.Value) -> llvm_ir.Value:
     return body.builder.icmp_signed("<", value, llvm_ir.Constant(I64, 0))
 
 
-def _emit_create(module: llvm_ir.Module, arena_bytes: int, beside: bool) -> None:
-    body = _Body(module, CREATE, [PTR, I32, PTR] if beside else [PTR, I32])
+def _emit_create(module: llvm_ir.Module, arena_bytes: int, size: int, beside: bool) -> None:
+    body = Body(module, CREATE, [PTR, I32, PTR] if beside else [PTR, I32])
     path = body.arguments[2] if beside else llvm_ir.Constant(PTR, None)
-    arguments = [*body.arguments[:2], path, llvm_ir.Constant(I64, arena_bytes)]
+    arguments = [*body.arguments[:2], path, llvm_ir.Constant(I64, arena_bytes), llvm_ir.Constant(I64, size)]
     body.builder.ret(body.call("lw.create", arguments))
 
 
@@ -153,10 +92,10 @@ def _emit_destroy(module: llvm_ir.Module) -> None:
 
 
 def _emit_run(
-    module: llvm_ir.Module, model: CompiledModel, interface: Interface, image: WeightsImage, messages: _Messages
+    module: llvm_ir.Module, model: CompiledModel, interface: Interface, image: WeightsImage, messages: Messages
 ) -> None:
     """``i32 run(context, inputs…, outputs…, dims…)``: fills the slots of ``CompiledModel``, and calls its entry."""
-    body = _Body(module, RUN, [PTR] + [PTR] * len(interface.tensors) + [I64] * len(interface.dims))
+    body = Body(module, RUN, [PTR] + [PTR] * len(interface.tensors) + [I64] * len(interface.dims))
     context, *values = body.arguments
     tensors, dims = values[: len(interface.tensors)], values[len(interface.tensors) :]
     body.refuse_null([context, *tensors])
@@ -187,7 +126,7 @@ def _emit_run(
     body.finish(code, meanings)
 
 
-def _check_dims(body: _Body, model: CompiledModel, emitter: FormulaEmitter, messages: _Messages) -> None:
+def _check_dims(body: Body, model: CompiledModel, emitter: FormulaEmitter, messages: Messages) -> None:
     """What an engine checks of the dimensions; that tensors have them is for the caller to see to."""
     for name in model.dims:
         body.leave_if(_is_negative(body, emitter.value(name)), messages.number(f"{name} is negative"))

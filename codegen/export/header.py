@@ -37,10 +37,29 @@ def model_header(interface: Interface, target: Target, weights: str | None, aren
         "*/",
         f"int {name}_run({', '.join([f'{name}_context *context', *_parameters(interface)])});",
         "",
+        *_output(interface),
         "/* Gives the memory of a context back; null is no context, and nothing is done. */",
         f"void {name}_destroy({name}_context *context);",
     ]
     return _frame(interface, target, body)
+
+
+def _output(interface: Interface) -> list[str]:
+    """The function for outputs whose size only a run knows; nothing if there are none."""
+    late = [tensor for tensor in interface.tensors if tensor.rank is not None]
+    if not late:
+        return []
+    name, first = interface.name, sum(not tensor.written for tensor in interface.tensors)
+    numbers = ", ".join(f"{interface.tensors.index(tensor) - first} {tensor.name}" for tensor in late)
+    return [
+        "/* The size of these outputs is known when the model has run. Give memory for as many elements as the",
+        "   capacity says: if that is too little, run returns TOO_SMALL, with the shape filled in. Or give null: the",
+        "   context then keeps the output until its next run, and this tells where. In run a shape may be null.",
+        f"     by number: {numbers}",
+        "*/",
+        f"int {name}_output(const {name}_context *context, int number, const void **elements, int64_t *shape);",
+        "",
+    ]
 
 
 def _verify(name: str) -> list[str]:
@@ -64,8 +83,12 @@ def kernel_header(interface: Interface, target: Target) -> str:
 
 
 def _parameters(interface: Interface) -> list[str]:
-    tensors = [f"{'' if t.written else 'const '}{c_type(t.dtype)} *{t.name}" for t in interface.tensors]
-    return tensors + [f"int64_t {dim}" for dim in interface.dims]
+    found = []
+    for tensor in interface.tensors:
+        found.append(f"{'' if tensor.written else 'const '}{c_type(tensor.dtype)} *{tensor.name}")
+        if tensor.rank is not None:
+            found += [f"int64_t {tensor.capacity}", f"int64_t *{tensor.shape}"]
+    return found + [f"int64_t {dim}" for dim in interface.dims]
 
 
 def _described(interface: Interface) -> list[str]:

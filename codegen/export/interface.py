@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from ...artifact.extents import Extent
@@ -27,25 +27,33 @@ class Status(IntEnum):
     NO_MEMORY = -1
     BAD_ARGUMENT = -2
     BAD_WEIGHTS = -3
+    TOO_SMALL = -4
 
 
 STATUS_TEXTS = {
     Status.OK: "no error",
     Status.NO_MEMORY: "there is not enough memory",
     Status.BAD_ARGUMENT: f"a pointer is null, or threads is not from 1 to {MAX_THREADS}",
+    Status.TOO_SMALL: "the memory that was given for an output is too small, and its shape is filled in",
     Status.BAD_WEIGHTS: "the file of weights cannot be read, or is not the one that was exported with this code",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class TensorParameter:
-    """A pointer to the elements of a tensor in C order; ``elements`` is None where dimensions decide it."""
+    """A pointer to the elements of a tensor in C order; ``elements`` is None where dimensions decide it.
+
+    An output whose size only a run knows has a ``rank``, and two more parameters, ``capacity`` and ``shape``.
+    """
 
     name: str
     about: str
     dtype: DType
     written: bool
     elements: int | None
+    rank: int | None = None
+    capacity: str = ""
+    shape: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +70,24 @@ class Interface:
 def model_interface(model: CompiledModel, name: str | None) -> Interface:
     """The parameters of a model: its inputs, its outputs, its dimensions."""
     specs = [(spec, False) for spec in model.inputs] + [(spec, True) for spec in model.outputs]
-    names = c_names([*(spec.name for spec, _ in specs), *model.dims], _PARAMETERS)
-    tensors = tuple(
+    late = [len(model.inputs) + output.number for stage in model.body.stages for output in stage.outputs]
+    own = [spec.name for spec, _ in specs]
+    more = [f"{own[number]}_{what}" for number in late for what in ("capacity", "shape")]
+    names = c_names([*own, *model.dims, *more], _PARAMETERS)
+    tensors = [
         TensorParameter(chosen, c_comment(str(spec)), spec.dtype, written, _elements(spec))
         for chosen, (spec, written) in zip(names, specs, strict=False)
-    )
+    ]
+    added = names[len(own) + len(model.dims) :]
+    for number, capacity, shape in zip(late, added[::2], added[1::2], strict=True):
+        rank = len(specs[number][0].shape)
+        tensors[number] = replace(tensors[number], rank=rank, capacity=capacity, shape=shape)
     externs = dict.fromkeys(prototype for f in model.functions for prototype in f.externs)
     return Interface(
-        c_function_name(model.name if name is None else name), tensors, tuple(names[len(specs) :]), tuple(externs)
+        c_function_name(model.name if name is None else name),
+        tuple(tensors),
+        tuple(names[len(own) : len(own) + len(model.dims)]),
+        tuple(externs),
     )
 
 

@@ -23,10 +23,10 @@ from ...base.paths import as_path
 from ...base.target import Target
 from ...codegen.abi import PARALLEL_FOR
 from ...codegen.compile import CompiledCode
+from ...codegen.export.body import ENTRY
 from ...codegen.export.functions import (
     CREATE,
     DESTROY,
-    ENTRY,
     MESSAGE,
     RUN,
     VERIFY,
@@ -36,6 +36,7 @@ from ...codegen.export.functions import (
 from ...codegen.export.header import kernel_header, model_header
 from ...codegen.export.interface import Interface, kernel_interface, model_interface
 from ...codegen.export.program import link_program
+from ...codegen.export.staged_run import OUTPUT
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string, target_machine
 from ...codegen.stage_memory import plan_stage
@@ -72,11 +73,6 @@ def export_model(
     _check_kind(kind)
     if packed := [function.name for function in model.functions if function.is_packed]:
         raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
-    if model.is_staged:
-        raise ModelError(
-            f"{model.name} computes extents while it runs, as {_late(model)}: exports are of models whose extents all "
-            "follow from the shapes of the inputs"
-        )
     if model.states:
         raise ModelError(
             f"{model.name} keeps the state {', '.join(spec.name for spec in model.shown_states)} from run to run, "
@@ -101,10 +97,12 @@ def export_model(
         RUN: f"{interface.name}_run",
         DESTROY: f"{interface.name}_destroy",
         MESSAGE: f"{interface.name}_message",
-    } | ({VERIFY: f"{interface.name}_verify"} if beside else {})
+    }
+    exported |= {VERIFY: f"{interface.name}_verify"} if beside else {}
+    exported |= {OUTPUT: f"{interface.name}_output"} if any(t.rank is not None for t in interface.tensors) else {}
     program = link_program(_whole(parts, target), {model.entry: ENTRY}, exported, target, kind == "llvm")
     file = f"{interface.name}.weights" if beside else None
-    size = plan_stage(model.first_stage).size
+    size = None if model.is_staged else plan_stage(model.first_stage).size
     header = model_header(interface, target, file, size if isinstance(size, int) else None)
     return _write(Path(folder), interface, header, program, kind, target, image, beside, list(nests.values()))
 
@@ -131,11 +129,6 @@ def export_kernel(
     return _write(
         Path(folder), interface, header, program, kind, code.target, weights_image(()), False, [nest] if nest else []
     )
-
-
-def _late(model: CompiledModel) -> str:
-    """A number that becomes an extent, in words."""
-    return str(model.body.stages[1].births[0])
 
 
 def _nest(text: str, folder: str | os.PathLike[str], name: str) -> NestSource:

@@ -1,7 +1,7 @@
 ; The weights of an exported model lie in a file beside it: mapped, so that all processes share them, and checked by the
 ; mark that it begins with. The numbers are the same on Linux and macOS; windows.ll has these functions for Windows.
 
-%Context = type { i64, ptr, i64, ptr, ptr }
+%Context = type { i64, ptr, i64, ptr, ptr, i64, i64 }
 @lw.image.bytes = external constant i64
 @lw.mark = external constant [64 x i8]
 @lw.image.sum = external constant i64

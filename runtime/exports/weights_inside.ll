@@ -1,6 +1,6 @@
 ; The weights of an exported model lie in its object.
 
-%Context = type { i64, ptr, i64, ptr, ptr }
+%Context = type { i64, ptr, i64, ptr, ptr, i64, i64 }
 @lw.image = external constant i8
 
 define i32 @lw.attach(ptr %context, ptr %path) {

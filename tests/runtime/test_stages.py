@@ -169,8 +169,3 @@ def test_numbers_that_are_no_extents_are_refused():
     with pytest.raises(lw.OutOfMemoryError):
         engine([np.array([2**40, 1])])
     assert engine([np.array([4, 3])])[0].shape == (4, 3)
-
-
-def test_exports_refuse_what_they_cannot_have_yet(library, tmp_path):
-    with pytest.raises(lw.ModelError, match="computes extents while it runs, as the number of elements that are not 0"):
-        library.export(tmp_path)
