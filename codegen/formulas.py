@@ -41,6 +41,10 @@ class FormulaEmitter:
             self._known[extent] = self._apply(extent.op, left, right)
         return self._known[extent]
 
+    def times(self, left: llvm_ir.Value, right: llvm_ir.Value) -> llvm_ir.Value:
+        """A product of two numbers, where that is beyond 64 bits noted like others."""
+        return self._apply("*", left, right)
+
     def _apply(self, op: str, left: llvm_ir.Value, right: llvm_ir.Value) -> llvm_ir.Value:
         builder = self._builder
         if op in _OVERFLOWING:

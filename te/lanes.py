@@ -18,9 +18,11 @@ from ..ir.visit import substitute, walk
 from .tensor import ComputeOp, Tensor, make_compute
 
 
-def checked_lanes(name: str, lanes: object, neighbours: bool) -> int:
+def checked_lanes(name: str, lanes: object, neighbours: object) -> int:
     """The number of lanes of a reduction, 1 for None. Raises ``ExpressionError`` for what is no power of two from 2 on,
-    and for ``neighbours`` without lanes."""
+    and for ``neighbours`` that is no bool, or without lanes."""
+    if type(neighbours) is not bool:
+        raise ExpressionError(f"{name}: neighbours is True or False, found {neighbours!r}")
     if lanes is None:
         if neighbours:
             raise ExpressionError(f"{name}: neighbours says how lanes are folded, so it needs lanes")
@@ -105,5 +107,7 @@ def _combined(reduce: Reduce, before: ComputeOp, low: tuple[Expr, ...], high: tu
 
 def lane_parts(total: Tensor) -> tuple[Tensor, ...]:
     """The first outputs of the operations that fold the lanes of a reduction, in order: the lanes, then half as many
-    each; none for what is not reduced in lanes."""
+    each; none for what is not reduced in lanes. Raises ``ExpressionError`` for what is no tensor."""
+    if not isinstance(total, Tensor):
+        raise ExpressionError(f"lane_parts is of a tensor, found {total!r}")
     return tuple(part.outputs[0] for part in total.op.parts) if isinstance(total.op, ComputeOp) else ()

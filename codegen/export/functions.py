@@ -18,8 +18,11 @@ from ..machine import data_layout
 from ..stage_memory import plan_stage
 from ..types import I8, I32, I64, PTR
 from .body import ENTRY, Body, Messages
+from .context_words import ContextWords
+from .given import arena_bytes
 from .interface import MAX_THREADS, STATUS_TEXTS, Interface, Status, shown
-from .staged_run import context_bytes, emit_output, emit_staged_run
+from .staged_run import emit_output, emit_staged_run
+from .states import StateEmitter, emit_state_functions
 from .weights import WeightsImage
 
 CREATE, RUN, DESTROY, MESSAGE = "lw.api.create", "lw.api.run", "lw.api.destroy", "lw.api.message"
@@ -30,14 +33,15 @@ VERIFY = "lw.api.verify"
 def model_functions(model: CompiledModel, interface: Interface, image: WeightsImage, beside: bool) -> str:
     """``create``, ``run``, ``destroy`` and ``message`` of a model, and the place of its weights, or their mark."""
     module = _module(model.target)
-    size = 0 if model.is_staged else plan_stage(model.first_stage).size
-    _emit_create(module, size if isinstance(size, int) else 0, context_bytes(model), beside)
+    _emit_create(module, arena_bytes(model) or 0, ContextWords(model).context_bytes, beside)
     messages = Messages()
     if model.is_staged:
         emit_staged_run(module, RUN, model, interface, image, messages)
         emit_output(module, model)
     else:
         _emit_run(module, model, interface, image, messages)
+    if model.states:
+        emit_state_functions(module, model, beside)
     _emit_destroy(module)
     _emit_message(module, messages.texts)
     _emit_image(module, image, beside)
@@ -97,10 +101,13 @@ def _emit_run(
     """``i32 run(context, inputs…, outputs…, dims…)``: fills the slots of ``CompiledModel``, and calls its entry."""
     body = Body(module, RUN, [PTR] + [PTR] * len(interface.tensors) + [I64] * len(interface.dims))
     context, *values = body.arguments
-    tensors, dims = values[: len(interface.tensors)], values[len(interface.tensors) :]
+    tensors, given = values[: len(interface.tensors)], values[len(interface.tensors) :]
     body.refuse_null([context, *tensors])
-    emitter = FormulaEmitter(body.builder, dict(zip(model.dims, dims, strict=True)))
+    states = StateEmitter(body, model, context)
+    dims = states.all_dims(given)
+    emitter = FormulaEmitter(body.builder, dims)
     _check_dims(body, model, emitter, messages)
+    pointers = states.all_tensors(tensors, emitter)
     stage = model.first_stage
     memory = plan_stage(stage)
     offsets = {slot: emitter.value(offset) for slot, offset in memory.offsets.items()}
@@ -116,8 +123,11 @@ def _emit_run(
     constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
     places = {slot: body.at(arena, offset) for slot, offset in offsets.items()}
     slices = [body.at(places[part.base], begin) for part, begin in zip(stage.slices, begins, strict=True)]
-    slots = [*tensors, *constants, *dims, *derived, *(places[value.slot] for value in stage.intermediates), *slices]
-    code = body.call(ENTRY, [context, body.slots(slots)])
+    own = *derived, *(places[value.slot] for value in stage.intermediates), *slices
+    code = body.call(ENTRY, [context, body.slots([*pointers, *constants, *dims.values(), *own])])
+    with body.builder.if_then(body.builder.icmp_signed("==", code, llvm_ir.Constant(I32, 0))):
+        states.keep(emitter)
+        body.builder.ret(llvm_ir.Constant(I32, Status.OK))
     meanings = {
         (step << CODE_BITS) | low: messages.number(f"{function.name}: {text}")
         for step, function in enumerate(map(model.function_of, model.steps), 1)

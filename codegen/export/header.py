@@ -38,6 +38,7 @@ def model_header(interface: Interface, target: Target, weights: str | None, aren
         f"int {name}_run({', '.join([f'{name}_context *context', *_parameters(interface)])});",
         "",
         *_output(interface),
+        *_states(interface, path),
         "/* Gives the memory of a context back; null is no context, and nothing is done. */",
         f"void {name}_destroy({name}_context *context);",
     ]
@@ -58,6 +59,25 @@ def _output(interface: Interface) -> list[str]:
         f"     by number: {numbers}",
         "*/",
         f"int {name}_output(const {name}_context *context, int number, const void **elements, int64_t *shape);",
+        "",
+    ]
+
+
+def _states(interface: Interface, path: str) -> list[str]:
+    """The functions of what a context keeps from run to run; nothing if that is nothing."""
+    if not interface.states:
+        return []
+    name = interface.name
+    return [
+        "/* A context keeps these states from run to run, with their axes in this order. At first they are empty, or",
+        "   zeros. reset begins anew. truncate leaves so much of all states, if all grow, and are so long. state tells",
+        "   where one is until the next run, and its shape. fork makes another context, with copies of the states.",
+        *(f"     {number}: {about}" for number, about in enumerate(interface.states)),
+        "*/",
+        f"int {name}_reset({name}_context *context);",
+        f"int {name}_truncate({name}_context *context, int64_t length);",
+        f"int {name}_state(const {name}_context *context, int number, const void **elements, int64_t *shape);",
+        f"int {name}_fork(const {name}_context *context, {name}_context **other{path});",
         "",
     ]
 

@@ -12,6 +12,7 @@ from ...artifact.model import CompiledModel
 from ...base.dtype import DType
 from ...ir.stmt import PrimFunc
 from ..abi import symbolic_dims
+from .given import dims_of_states, given_inputs, given_outputs
 from .names import c_comment, c_function_name, c_names
 
 _PARAMETERS = ("context", "threads", "weights", "code", "max_threads", "arena_bytes")
@@ -59,26 +60,31 @@ class TensorParameter:
 @dataclass(frozen=True, slots=True)
 class Interface:
     """Functions named ``name``…, on tensors and symbolic dimensions. ``externs`` are the prototypes of functions that
-    whoever links must bring."""
+    whoever links must bring, ``states`` what contexts keep from run to run, in words."""
 
     name: str
     tensors: tuple[TensorParameter, ...]
     dims: tuple[str, ...]
     externs: tuple[str, ...]
+    states: tuple[str, ...] = ()
 
 
 def model_interface(model: CompiledModel, name: str | None) -> Interface:
-    """The parameters of a model: its inputs, its outputs, its dimensions."""
-    specs = [(spec, False) for spec in model.inputs] + [(spec, True) for spec in model.outputs]
-    late = [len(model.inputs) + output.number for stage in model.body.stages for output in stage.outputs]
+    """The parameters of a model: its inputs, its outputs, its dimensions; without its states."""
+    read, written = given_inputs(model), given_outputs(model)
+    specs = [(model.inputs[k], False) for k in read] + [(model.outputs[k], True) for k in written]
+    born = [output.number for stage in model.body.stages for output in stage.outputs]
+    late = [len(read) + written.index(number) for number in born]
+    told = dims_of_states(model)
+    dims = [name for name in model.dims if name not in told]
     own = [spec.name for spec, _ in specs]
     more = [f"{own[number]}_{what}" for number in late for what in ("capacity", "shape")]
-    names = c_names([*own, *model.dims, *more], _PARAMETERS)
+    names = c_names([*own, *dims, *more], _PARAMETERS)
     tensors = [
         TensorParameter(chosen, c_comment(str(spec)), spec.dtype, written, _elements(spec))
         for chosen, (spec, written) in zip(names, specs, strict=False)
     ]
-    added = names[len(own) + len(model.dims) :]
+    added = names[len(own) + len(dims) :]
     for number, capacity, shape in zip(late, added[::2], added[1::2], strict=True):
         rank = len(specs[number][0].shape)
         tensors[number] = replace(tensors[number], rank=rank, capacity=capacity, shape=shape)
@@ -86,8 +92,9 @@ def model_interface(model: CompiledModel, name: str | None) -> Interface:
     return Interface(
         c_function_name(model.name if name is None else name),
         tuple(tensors),
-        tuple(names[len(own) : len(own) + len(model.dims)]),
+        tuple(names[len(own) : len(own) + len(dims)]),
         tuple(externs),
+        tuple(c_comment(str(model.inputs[state.input])) for state in model.states),
     )
 
 

@@ -1,9 +1,7 @@
 """``run`` of an exported model of several stages, some of whose outputs have a size that only the run knows, and
 ``output``, which hands on those that the context keeps.
 
-Behind the first 64 bytes of its context are the table of memory (``artifact/memory_table.py``), the memory that is kept
-for late outputs (``runtime/exports/export_context.ll``), and what ``output`` tells of each: where it is, null if there
-is none, and its extents.
+``context_words.py`` says what its context holds.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from llvmlite import ir as llvm_ir
 
 from ...artifact.block import BornOutput
 from ...artifact.extents import demand
-from ...artifact.memory_table import OutputMode, output_word, table_words
+from ...artifact.memory_table import OutputMode
 from ...artifact.model import CompiledModel
 from ...artifact.stage_refusals import (
     NegativeExtent,
@@ -31,56 +29,13 @@ from ..abi import CODE_BITS
 from ..formulas import FormulaEmitter
 from ..types import I32, I64, PTR
 from .body import ENTRY, Body, Messages
+from .context_words import HEAD, ContextWords
+from .given import given_inputs, given_outputs
 from .interface import Interface, Status, shown
+from .states import StateEmitter
 from .weights import WeightsImage
 
 OUTPUT = "lw.api.output"
-_HEAD = 64
-"""The bytes of a context before the table."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Words:
-    """Where in the words behind the head of a context the parts begin."""
-
-    model: CompiledModel
-
-    @property
-    def late(self) -> list[BornOutput]:
-        """The outputs whose size only a run knows, in the order of the table."""
-        return [output for stage in self.model.body.stages for output in stage.outputs]
-
-    @property
-    def _table(self) -> int:
-        return table_words(len(self.model.body.stages), len(self.late))
-
-    def output(self, place: int) -> int:
-        """Address, bytes and mode in the table."""
-        return output_word(len(self.model.body.stages), place)
-
-    def kept(self, place: int) -> int:
-        """The address and bytes of what is kept."""
-        return self._table + 2 * place
-
-    def result(self, place: int) -> int:
-        """Where the output is that the last run has left."""
-        return self._table + 2 * len(self.late) + place
-
-    def shape(self, place: int) -> int:
-        """The first of its extents."""
-        ranks = [len(self.model.outputs[output.number].shape) for output in self.late[:place]]
-        return self._table + 3 * len(self.late) + sum(ranks)
-
-    @property
-    def count(self) -> int:
-        """How many words there are."""
-        return self.shape(len(self.late))
-
-
-def context_bytes(model: CompiledModel) -> int:
-    """The bytes of a context, in whole cache lines."""
-    words = _Words(model).count if model.is_staged else 0
-    return -(-(_HEAD + 8 * words) // 64) * 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,49 +64,50 @@ def emit_staged_run(
     for tensor in interface.tensors:
         kinds += [PTR, I64, PTR] if tensor.rank is not None else [PTR]
     body = Body(module, name, [*kinds, *[I64] * len(interface.dims)])
-    _StagedRun(body, model, _Words(model)).emit(interface, image, messages)
+    _StagedRun(body, model, ContextWords(model)).emit(interface, image, messages)
 
 
 class _StagedRun:
     """Emits the function. Mutable: the position in it."""
 
-    def __init__(self, body: Body, model: CompiledModel, words: _Words) -> None:
+    def __init__(self, body: Body, model: CompiledModel, words: ContextWords) -> None:
         self._body, self._model, self._words = body, model, words
         self._context = body.arguments[0]
+        self._states = StateEmitter(body, model, self._context)
 
     def emit(self, interface: Interface, image: WeightsImage, messages: Messages) -> None:
         body, model, builder = self._body, self._model, self._body.builder
-        tensors, late, dims = self._arguments(interface)
-        body.refuse_null([self._context, *(pointer for pointer in tensors if pointer is not None)])
-        for dim, value in zip(model.dims, dims, strict=True):
+        tensors, late, given = self._arguments(interface)
+        whole = {id(each.elements) for each in late}
+        body.refuse_null([self._context, *(pointer for pointer in tensors if id(pointer) not in whole)])
+        dims = self._states.all_dims(given)
+        for dim, value in dims.items():
             negative = builder.icmp_signed("<", value, llvm_ir.Constant(I64, 0))
             body.leave_if(negative, messages.number(f"{dim} is negative"))
-        table = body.at(self._context, llvm_ir.Constant(I64, _HEAD))
+        table = body.at(self._context, llvm_ir.Constant(I64, HEAD))
         self._set_up(table)
         for each in late:
             self._place(table, each)
         weights = builder.load(body.field(self._context, 3), typ=PTR)
         constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
-        elements = iter([each.elements for each in sorted(late, key=lambda each: each.output.number)])
-        given = [next(elements) if pointer is None else pointer for pointer in tensors]
+        formulas = FormulaEmitter(builder, dims)
+        pointers = self._states.all_tensors(tensors, formulas)
+        body.leave_if(formulas.wrong, Status.NO_MEMORY)
         zeros = [llvm_ir.Constant(I64, 0)] * (model.frame_slots - model.layout.first_local)
-        frame = body.slots([*given, *constants, *dims, table, *zeros])
+        frame = body.slots([*pointers, *constants, *dims.values(), table, *zeros])
         code = body.call(ENTRY, [self._context, frame])
         self._finish(code, frame, table, late, messages)
 
-    def _arguments(
-        self, interface: Interface
-    ) -> tuple[list[llvm_ir.Value | None], list[_LateParameter], list[llvm_ir.Value]]:
-        """The pointers of all tensors, None for late outputs; these, in the order of the table; and the dimensions."""
+    def _arguments(self, interface: Interface) -> tuple[list[llvm_ir.Value], list[_LateParameter], list[llvm_ir.Value]]:
+        """The pointers of all tensors; late outputs, in the order of the table; and the dimensions."""
         values = iter(self._body.arguments[1:])
-        tensors: list[llvm_ir.Value | None] = []
+        tensors: list[llvm_ir.Value] = []
         triples: dict[int, tuple[llvm_ir.Value, llvm_ir.Value, llvm_ir.Value]] = {}
-        for tensor in interface.tensors:
-            if tensor.rank is None:
-                tensors.append(next(values))
-                continue
-            triples[len(tensors) - len(self._model.inputs)] = next(values), next(values), next(values)
-            tensors.append(None)
+        positions = [*given_inputs(self._model), *given_outputs(self._model)]
+        for position, tensor in zip(positions, interface.tensors, strict=True):
+            tensors.append(next(values))
+            if tensor.rank is not None:
+                triples[position] = tensors[-1], next(values), next(values)
         stages = enumerate(self._model.body.stages)
         born = [(output, number) for number, stage in stages for output in stage.outputs]
         late = [
@@ -194,6 +150,7 @@ class _StagedRun:
         body, model = self._body, self._model
         builder, steps = body.builder, model.steps
         with builder.if_then(builder.icmp_signed("==", code, llvm_ir.Constant(I32, 0))):
+            self._states.keep(self._formulas(frame))
             self._tell_shapes(frame, late, table)
             builder.ret(llvm_ir.Constant(I32, Status.OK))
         meanings = {
@@ -221,8 +178,7 @@ class _StagedRun:
     def _tell_shapes(self, frame: llvm_ir.Value, late: Sequence[_LateParameter], table: llvm_ir.Value | None) -> None:
         """Write the extents of outputs where the caller wants them, and into the context, with where they are."""
         builder, model = self._body.builder, self._model
-        dims = {name: self._load(frame, slot) for slot, name in model.numbers.items() if isinstance(name, str)}
-        formulas = FormulaEmitter(builder, dims)
+        formulas = self._formulas(frame)
         for each in late:
             extents = [formulas.value(extent) for extent in model.outputs[each.output.number].shape]
             if table is not None:
@@ -233,6 +189,12 @@ class _StagedRun:
             with builder.if_then(builder.not_(self._is_null(each.shape))):
                 for word, extent in enumerate(extents):
                     self._store(each.shape, word, extent)
+
+    def _formulas(self, frame: llvm_ir.Value) -> FormulaEmitter:
+        """What evaluates extents on the dimensions that the run has left."""
+        numbers = self._model.numbers.items()
+        dims = {name: self._load(frame, slot) for slot, name in numbers if isinstance(name, str)}
+        return FormulaEmitter(self._body.builder, dims)
 
     def _is_null(self, pointer: llvm_ir.Value) -> llvm_ir.Value:
         return self._body.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None))
@@ -260,16 +222,17 @@ def _meaning(refusal: StageRefusal, messages: Messages) -> int:
 def emit_output(module: llvm_ir.Module, model: CompiledModel) -> None:
     """``i32 output(context, i32 number, ptr elements, ptr shape)``: where the last run has left a late output. Nothing
     is emitted for a model that has none."""
-    words = _Words(model)
+    words = ContextWords(model)
     if not words.late:
         return
     body = Body(module, OUTPUT, [PTR, I32, PTR, PTR])
     context, number, elements, shape = body.arguments
     body.refuse_null([context, elements, shape])
     builder = body.builder
-    table = body.at(context, llvm_ir.Constant(I64, _HEAD))
+    table = body.at(context, llvm_ir.Constant(I64, HEAD))
     for place, output in enumerate(words.late):
-        with builder.if_then(builder.icmp_signed("==", number, llvm_ir.Constant(I32, output.number))):
+        own = given_outputs(model).index(output.number)
+        with builder.if_then(builder.icmp_signed("==", number, llvm_ir.Constant(I32, own))):
             found = builder.load(body.word(table, words.result(place)), typ=PTR)
             body.leave_if(builder.icmp_unsigned("==", found, llvm_ir.Constant(PTR, None)), Status.BAD_ARGUMENT)
             builder.store(found, elements)

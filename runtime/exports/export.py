@@ -33,13 +33,14 @@ from ...codegen.export.functions import (
     kernel_functions,
     model_functions,
 )
+from ...codegen.export.given import arena_bytes, check_states
 from ...codegen.export.header import kernel_header, model_header
 from ...codegen.export.interface import Interface, kernel_interface, model_interface
 from ...codegen.export.program import link_program
 from ...codegen.export.staged_run import OUTPUT
+from ...codegen.export.states import FORK, RESET, STATE, TRUNCATE
 from ...codegen.export.weights import MAX_INSIDE, WeightsImage, weights_image
 from ...codegen.machine import feature_string, target_machine
-from ...codegen.stage_memory import plan_stage
 from ...ir.stmt import PrimFunc
 from ..threads.thread_pool import has_threads, serial_pool_ir, thread_pool_ir
 from .linker import link_shared
@@ -73,11 +74,7 @@ def export_model(
     _check_kind(kind)
     if packed := [function.name for function in model.functions if function.is_packed]:
         raise TargetError(f"{model.name} calls functions of Python, which exports do without: {', '.join(packed)}")
-    if model.states:
-        raise ModelError(
-            f"{model.name} keeps the state {', '.join(spec.name for spec in model.shown_states)} from run to run, "
-            "which exports cannot yet: compile the model without state= for one, whose callers hand the state on"
-        )
+    check_states(model)
     interface = model_interface(model, name)
     target = model.target
     _check_target(target)
@@ -88,6 +85,7 @@ def export_model(
     parts = [
         model_functions(model, interface, image, beside),
         _resource("export_context.ll"),
+        *([_resource("export_states.ll")] if model.states else ()),
         _resource(attach),
         _platform(target),
         *dict.fromkeys([model.entry_llvm_ir, *(_in_folder(f.llvm_ir, nests.get(f.symbol)) for f in model.functions)]),
@@ -99,11 +97,13 @@ def export_model(
         MESSAGE: f"{interface.name}_message",
     }
     exported |= {VERIFY: f"{interface.name}_verify"} if beside else {}
+    if model.states:
+        exported |= {RESET: f"{interface.name}_reset", TRUNCATE: f"{interface.name}_truncate"}
+        exported |= {STATE: f"{interface.name}_state", FORK: f"{interface.name}_fork"}
     exported |= {OUTPUT: f"{interface.name}_output"} if any(t.rank is not None for t in interface.tensors) else {}
     program = link_program(_whole(parts, target), {model.entry: ENTRY}, exported, target, kind == "llvm")
     file = f"{interface.name}.weights" if beside else None
-    size = None if model.is_staged else plan_stage(model.first_stage).size
-    header = model_header(interface, target, file, size if isinstance(size, int) else None)
+    header = model_header(interface, target, file, arena_bytes(model))
     return _write(Path(folder), interface, header, program, kind, target, image, beside, list(nests.values()))
 
 

@@ -271,3 +271,46 @@ def test_exported_code_refuses_runs_outside_of_the_bounds(tmp_path):
     np.testing.assert_allclose(y[:32], np.maximum(x[:32] @ W, 0), rtol=1e-5, atol=1e-5)
     for count, told in ((0, b"at least 8"), (12, b"a multiple of 8"), (40, b"at most 32")):
         assert told in messages[count]
+
+
+@needed_tools.needs("gcc", package="gcc")
+def test_exported_code_has_its_memory_when_the_context_is_made(tmp_path):
+    """With all dimensions bounded; a program that counts allocations has none in its runs."""
+    x = lw.var("x", (te.var("b"), 16))
+    twice = lw.nn.softmax(lw.nn.matmul(lw.nn.relu(lw.nn.matmul(x, lw.const(W))), lw.const(W.T)))
+    files = lw.compile(lw.Function([x], twice), "x86-64", shapes={"x": (BOUNDS, 16)}, jobs=1).export(
+        tmp_path, name="net"
+    )
+    source = tmp_path / "main.c"
+    source.write_text(COUNTING)
+    program = tmp_path / "main"
+    command = ["gcc", "-std=c11", source, files.code, "-o", program, "-lm", "-pthread", "-Wl,--wrap=aligned_alloc"]
+    subprocess.run(command, check=True)
+    done = subprocess.run([program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "0\n")
+
+
+COUNTING = r"""
+#include "net.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static int allocations;
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+    allocations++;
+    return __real_aligned_alloc(alignment, size);
+}
+
+int main(void) {
+    static float x[32 * 16], y[32 * 16];
+    net_context *net;
+    if (NET_ARENA_BYTES < 32 * 8 * 4 || net_create(&net, 1) != NET_OK || allocations < 2) return 1;
+    allocations = 0;
+    for (int64_t n = 8; n <= 32; n += 8)
+        if (net_run(net, x, y, n) != NET_OK) return 2;
+    printf("%d\n", allocations);
+    net_destroy(net);
+    return 0;
+}
+"""

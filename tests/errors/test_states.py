@@ -110,11 +110,6 @@ def test_a_model_with_states_runs_in_sessions_only(library):
         engine.run()
 
 
-def test_a_model_with_states_is_not_exported(library, tmp_path):
-    with pytest.raises(lw.ModelError, match="rows keeps the state past from run to run, which exports cannot yet"):
-        library.export(tmp_path)
-
-
 def test_a_session_takes_all_inputs_but_the_states(session):
     with pytest.raises(lw.RuntimeArgumentError, match="rows takes the inputs x"):
         session({"x": X, "past": X})
