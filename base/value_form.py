@@ -12,7 +12,8 @@ class ValueForm:
 
     ``"tensor"``: one array. ``"list"``: a list of ``count`` arrays, each of its own. ``"ragged"``: a list of any length
     of arrays of one rank, in two arrays: the elements of all, one array behind the other, and their extents, a row of
-    int64 for each; those of an input have the extents of ``shape``, None for any. ``"map"``: a dict, in two arrays: its
+    int64 for each, which begins with -1 for each axis that it has less than others; those of an input have the extents
+    of ``shape``, None for any. ``"map"``: a dict, in two arrays: its
     keys in ascending order, and their values. ``"absent"``: None, no array.
 
     One that is ``optional`` has one more array in front, a bool: where it does not hold the value is None, and what the

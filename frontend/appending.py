@@ -24,7 +24,7 @@ from ..ops.families.reshape import expand_dims, reshape
 from . import ragged
 from .onnx_node import OnnxNode
 from .reshaping import reshape_to
-from .values import Ragged, SequenceValue
+from .values import Listed, Ragged, SequenceValue
 from .varying import padded
 
 
@@ -72,13 +72,16 @@ def with_appended(node: OnnxNode, before: SequenceValue, appended: Appended, sta
         rooms, extents = (_side_by_side(node, list(column)) for column in zip(*pairs, strict=True))
         added = _compacted(node, rooms, node.finish(extents))
         element = TensorType((ZERO,) * added.rank, tensor_of(rooms).dtype)
-    old = ragged.as_ragged(node, before, element)
-    if old.rank != added.rank:
-        raise node.unsupported("a loop that appends tensors of another rank than a sequence has")
+    is_empty = isinstance(before, Listed) and not before.elements
+    old = ragged.as_ragged(node, before, element if is_empty else None)
+    if tensor_of(old.values).dtype is not element.dtype:
+        raise node.unsupported("a loop that appends tensors of another dtype than a sequence has")
+    rank = max(old.rank, added.rank)
+    old, added = (ragged.with_rank(node, each, rank) for each in (old, added))
     values, extents = (
         node.finish(concatenate(pair, 0)) for pair in ((old.values, added.values), (old.extents, added.extents))
     )
-    return Ragged(values, extents, ragged.shape_of_both(old, added))
+    return Ragged(values, extents, ragged.shape_of_both(old, added), old.mixed or added.mixed)
 
 
 def _side_by_side(node: OnnxNode, stacks: Sequence[Node]) -> Node:

@@ -101,7 +101,8 @@ class _Branches:
             raise self._differ(then, otherwise)
         values, extents = (self._tensors(*pair) for pair in ((a.values, b.values), (a.extents, b.extents)))
         shape = shape_of_both(a, b)
-        return Ragged(values[0], extents[0], shape), Ragged(values[1], extents[1], shape)
+        mixed = a.mixed or b.mixed
+        return Ragged(values[0], extents[0], shape, mixed), Ragged(values[1], extents[1], shape, mixed)
 
     def _tensors(self, then: Node, otherwise: Node) -> tuple[Node, Node]:
         """Two tensors of one rank and dtype. Where their extents differ, that of the result is computed before, from

@@ -62,7 +62,7 @@ def as_ragged(node: OnnxNode, sequence: SequenceValue, like: TensorType | None =
     alike = all(kind is first for kind in kinds)
     return Ragged(
         node.finish(concatenate(parts, 0)),
-        node.finish(reshape(node.shapes.stand_for(extents), (len(kinds), first.ndim))),
+        node.finish(reshape(node.shapes.stand_for(extents), (len(kinds), first.ndim), allow_zero=True)),
         first.shape if alike else None,
     )
 
@@ -72,6 +72,16 @@ def shape_of_both(a: Ragged, b: Ragged) -> tuple[Expr, ...] | None:
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return None
     return a.shape if all(map(operator.is_, a.shape, b.shape)) else None
+
+
+def with_rank(node: OnnxNode, sequence: Ragged, rank: int) -> Ragged:
+    """A sequence beside tensors of so many axes, which are as many as its own or more."""
+    missing = rank - sequence.rank
+    if not missing:
+        return sequence
+    none = broadcast_to_extents(integers(-1), [sequence.length, missing], node.shapes.inputs)
+    extents = node.finish(concatenate([node.finish(none), sequence.extents], 1))
+    return Ragged(sequence.values, extents, mixed=True)
 
 
 def _nothing(shape: tuple[int, ...], kind: DType) -> Constant:
@@ -113,7 +123,7 @@ def inserted(node: OnnxNode, sequence: Ragged, tensor: Node, position: Node | No
     alike = sequence.shape is not None and (
         const_int(sequence.length) == 0 or all(a is b for a, b in zip(sequence.shape, kind.shape, strict=True))
     )
-    row = node.finish(reshape(node.shapes.stand_for(kind.shape), (1, kind.ndim)))
+    row = node.finish(reshape(node.shapes.stand_for(kind.shape), (1, kind.ndim), allow_zero=True))
     new = node.finish(reshape(tensor, (-1,)))
     values, extents = (node.finish(concatenate(pair, 0)) for pair in ((sequence.values, new), (sequence.extents, row)))
     last = Ragged(values, extents, kind.shape if alike else None)

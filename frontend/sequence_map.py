@@ -25,6 +25,8 @@ def convert_sequence_map(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value
     sequences = [value for value in given if isinstance(value, (Listed, Ragged))]
     if not sequences or not isinstance(given[0], (Listed, Ragged)):
         raise ModelError(f"{node}: input 0, {node.proto.input[0]!r}, should be a sequence")
+    if any(isinstance(sequence, Ragged) and sequence.mixed for sequence in sequences):
+        raise node.unsupported("a sequence to which a loop has appended tensors of another rank than it had")
     if all(isinstance(sequence, Listed) for sequence in sequences):
         return _one_by_one(node, graph, given, subgraphs)
     return _as_loop(node, graph, given, sequences, subgraphs)

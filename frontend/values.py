@@ -33,11 +33,13 @@ class Listed:
 class Ragged:
     """A sequence whose length only a run knows, of tensors of one rank: ``values`` is a vector of the elements of all,
     one tensor behind the other; ``extents`` has a row of int64 for each. ``shape`` is the one that all have, if they
-    certainly do."""
+    certainly do. Of tensors of several ranks, which are ``mixed``, rows begin with -1 for each axis that a tensor has
+    not: such a sequence can be appended to, and be an output."""
 
     values: Node
     extents: Node
     shape: tuple[Expr, ...] | None = None
+    mixed: bool = False
 
     @property
     def length(self) -> Expr:
@@ -107,9 +109,9 @@ def with_nodes(value: Value, nodes: Sequence[Node]) -> Value:
     match value:
         case Listed(dtype=dtype):
             return Listed(tuple(nodes), dtype)
-        case Ragged(shape=shape):
+        case Ragged(shape=shape, mixed=mixed):
             values, extents = nodes
-            return Ragged(values, extents, shape)
+            return Ragged(values, extents, shape, mixed)
         case Entries():
             keys, values = nodes
             return Entries(keys, values)

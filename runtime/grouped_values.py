@@ -4,6 +4,7 @@ which arrays of native code each is made."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -152,9 +153,10 @@ def _value(form: ValueForm, arrays: Sequence[Any]) -> Any:
             return list(arrays)
         case "ragged":
             values, extents = arrays
-            ends = np.cumsum(np.prod(extents, axis=1, dtype=np.int64))
-            parts = np.split(values, ends[:-1]) if len(ends) else []
-            return [part.reshape(shape) for part, shape in zip(parts, extents.tolist(), strict=True)]
+            shapes = [tuple(extent for extent in row if extent >= 0) for row in extents.tolist()]
+            ends = np.cumsum([prod(shape) for shape in shapes])
+            parts = np.split(values, ends[:-1]) if shapes else []
+            return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
         case "map":
             keys, values = arrays
             return dict(zip(keys.tolist(), values.tolist(), strict=True))

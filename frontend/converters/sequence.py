@@ -39,9 +39,12 @@ MOST_PARTS = 256
 """A tensor that is split into more equal parts is a sequence that takes them when asked for."""
 
 
-def sequence_input(node: OnnxNode, index: int = 0) -> SequenceValue:
-    """An input that is a sequence. Raises ``ModelError`` for anything else."""
+def sequence_input(node: OnnxNode, index: int = 0, of_any_ranks: bool = False) -> SequenceValue:
+    """An input that is a sequence. Raises ``ModelError`` for anything else, and for one that a run makes of tensors of
+    several ranks."""
     found = node.value(index)
+    if isinstance(found, Ragged) and found.mixed and not of_any_ranks:
+        raise node.unsupported("a sequence to which a loop has appended tensors of another rank than it had")
     if isinstance(found, (Listed, Ragged)):
         return found
     if isinstance(found, Growing):
@@ -72,7 +75,7 @@ def _construct(node: OnnxNode) -> Value:
 
 @converter("SequenceLength", 11)
 def _length(node: OnnxNode) -> Node:
-    found = sequence_input(node)
+    found = sequence_input(node, of_any_ranks=True)
     length = as_index(len(found.elements)) if isinstance(found, Listed) else found.length
     return node.shapes.stand_for([length], scalar=True)
 

@@ -243,14 +243,20 @@ def test_a_mapped_sequence_of_known_length_may_have_tensors_of_any_shape(tmp_pat
     check(model, {"s": tensors}, tmp_path, {"s": [x.shape for x in tensors]}, expected)
 
 
-def loop_of(body_nodes, carried, stored=None, given=None, outputs=("y",), extra=(), nodes=()):
-    """A Loop over x by m iterations, behind other nodes; the body's parameters are i, c and what is carried."""
+def loop_of(body_nodes, carried, stored=None, given=None, outputs=("y",), extra=(), nodes=(), behind=(), first=()):
+    """A Loop over x by m iterations, between other nodes; the body's parameters are i, c and what is carried.
+
+    A sequence begins with the tensors ``first``.
+    """
     body = body_of(body_nodes, [tensor("i", [], INT), tensor("c", [], TensorProto.BOOL), *carried], ["c_", *extra])
     inner = [name for name in ("seq", "state") if name in {i.name for i in carried}]
     before = {"seq": "empty", "state": "start"}
     loop = node("Loop", ["m", "go", *(before[name] for name in inner)], list(outputs), body=body)
-    empty = [node("SequenceEmpty", [], ["empty"], dtype=FLOAT)] if "seq" in inner else []
-    return model_of([*empty, *nodes, loop], given or [], list(outputs), stored)
+    begin = (
+        node("SequenceConstruct", [*first], ["empty"]) if first else node("SequenceEmpty", [], ["empty"], dtype=FLOAT)
+    )
+    ends = [behind[-1].output[0]] if behind else list(outputs)
+    return model_of([*([begin] if "seq" in inner else []), *nodes, loop, *behind], given or [], ends, stored)
 
 
 APPEND = [
@@ -272,6 +278,48 @@ def test_a_loop_that_appends(known):
         x = arange(4, begin=trips)
         fed = {"x": x} if known is not None else {"x": x, "m": np.array(trips)}
         assert_same(engine(fed), [[e for k in range(trips) for e in (x * np.float32(k), x)]])
+
+
+def appending_vectors(shape, behind=()):
+    """A loop that appends vectors to a sequence that begins with a tensor of another shape."""
+    nodes = [
+        node("Identity", ["c"], ["c_"]),
+        node("Cast", ["i"], ["number"], to=FLOAT),
+        node("Mul", ["x", "number"], ["e"]),
+        node("SequenceInsert", ["seq", "e"], ["seq_"]),
+    ]
+    given = [tensor("x", ["n"]), tensor("m", [], INT), tensor("t", list(shape))]
+    stored = {"go": np.array(True), "zero": np.array(0)}
+    return loop_of(nodes, [sequence("seq")], stored, given, extra=["seq_"], first=["t"], behind=behind)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)], ids=["scalar", "matrix"])
+def test_a_loop_may_append_tensors_of_another_rank(shape):
+    engine = lw.Engine(lw.compile(appending_vectors(shape), jobs=1, progress=False))
+    counting = appending_vectors(shape, [node("SequenceLength", ["y"], ["length"])])
+    count = lw.Engine(lw.compile(counting, jobs=1, progress=False))
+    x, first = arange(4, begin=1), arange(*shape, begin=5)
+    for trips in (3, 0, 1):
+        fed = {"x": x, "m": np.array(trips), "t": first}
+        assert_same(engine(fed), [[first, *(x * np.float32(k) for k in range(trips))]])
+        assert count(fed)[0] == trips + 1
+
+
+@pytest.mark.parametrize(
+    "behind", [node("SequenceAt", ["y", "zero"], ["z"]), node("ConcatFromSequence", ["y"], ["z"], axis=0)]
+)
+def test_what_takes_tensors_out_of_such_a_sequence_is_refused(behind):
+    with pytest.raises(lw.ModelError, match="to which a loop has appended tensors of another rank"):
+        lw.compile(appending_vectors((2, 3), [behind]), progress=False)
+
+
+def test_scalars_are_inserted_into_a_sequence_of_any_length():
+    given = [sequence("s", []), tensor("x", [])]
+    model = model_of([node("SequenceInsert", ["s", "x"], ["y"])], given, ["y"])
+    engine = lw.Engine(lw.compile(model, jobs=1, progress=False))
+    for count in (3, 0):
+        values, x = [np.array(k, np.float32) for k in range(count)], np.array(7, np.float32)
+        assert_same(engine({"s": values, "x": x}), [[*values, x]])
 
 
 def test_a_loop_that_a_condition_ends_appends_until_then():
