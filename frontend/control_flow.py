@@ -11,11 +11,12 @@ from ..graph.node import Constant, Node, tensor_of
 from ..ops.families.branch import if_call, results_of_call
 from ..ops.families.unary import logical_not
 from .assumed_extent import where_extent_is
-from .branches import both_results, unified
+from .branches import Both, both_results, unified
 from .gradient import convert_gradient
 from .loops import convert_loop, convert_scan, convert_scan_of_batch
 from .onnx_node import OnnxNode
 from .sequence_map import convert_sequence_map
+from .string_values import StringTensor
 from .structure import TRAINING
 from .subgraphs import Subgraphs, as_scalar, graph_attribute
 from .values import Value, nodes_of, with_nodes
@@ -44,11 +45,33 @@ def _convert_if(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
         assumed = where_extent_is(condition, _tensors(branches[0]), subgraphs)
         if assumed is not None:
             return assumed
-    both = [unified(node, scalar, subgraphs, *pair) for pair in zip(*branches, strict=True)]
+    pairs = [_in_parts(node, *pair) for pair in zip(*branches, strict=True)]
+    both = [unified(node, scalar, subgraphs, *part) for parts in pairs for part in parts]
     graphs = (graph_attribute(node, name) for name in names)
-    then, otherwise = (subgraphs.function(*each) for each in zip(graphs, ((), ()), both_results(both), strict=True))
+    results = zip(graphs, both_results(both), strict=True)
+    then, otherwise = (subgraphs.function(graph, (), found, strings=True) for graph, found in results)
     found = iter(results_of_call(if_call(scalar, then, otherwise)))
-    return [with_nodes(value, [next(found) for _ in nodes_of(value)]) for value, _ in both]
+    values = iter([with_nodes(value, [next(found) for _ in nodes_of(value)]) for value, _ in both])
+    return [_joined(node, [next(values) for _ in parts]) for parts in pairs]
+
+
+def _in_parts(node: OnnxNode, then: Value, otherwise: Value) -> list[Both]:
+    """What both branches give for one result; of strings their spans, and their bytes."""
+    texts = [node.forms.strings_of(value) if isinstance(value, Node) else None for value in (then, otherwise)]
+    if texts == [None, None]:
+        return [(then, otherwise)]
+    first, second = texts
+    if first is None or second is None:
+        raise ModelError(f"{node}: one branch gives strings for a result, and the other does not")
+    return [(first.spans, second.spans), (first.utf8, second.utf8)]
+
+
+def _joined(node: OnnxNode, parts: Sequence[Value]) -> Value:
+    """The result whose parts these are."""
+    if len(parts) == 1:
+        return parts[0]
+    spans, utf8 = (part for part in parts if isinstance(part, Node))
+    return node.forms.put_strings(StringTensor(spans, utf8))
 
 
 def _branch(node: OnnxNode, name: str, condition: Node, subgraphs: Subgraphs) -> list[Value]:
@@ -56,7 +79,7 @@ def _branch(node: OnnxNode, name: str, condition: Node, subgraphs: Subgraphs) ->
     conditions = node.shapes.conditions
     conditions.append(condition)
     try:
-        return subgraphs.invariant_results(graph_attribute(node, name), {}, ())
+        return subgraphs.invariant_results(graph_attribute(node, name), {}, (), strings=True)
     finally:
         conditions.pop()
 

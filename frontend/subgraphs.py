@@ -39,12 +39,19 @@ class Subgraphs:
     survey: Survey | None = None
     """What notes the errors of a body, where all are to be found."""
 
-    def invariant_results(self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]) -> list[Value]:
+    def invariant_results(
+        self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var], strings: bool = False
+    ) -> list[Value]:
         """The outputs of a body, where numbers that become extents in it are computed before it, as far as they depend
-        on none of its parameters. Raises ``ModelError`` for strings and maps among them."""
+        on none of its parameters. Raises ``ModelError`` for maps among them, and for strings that are not asked for."""
         before = len(self.shapes.inputs)
         found = self.results(graph, bound)
-        parts = [part for value in found for part in nodes_of(value)]
+        parts = [
+            part
+            for value in found
+            if not (strings and isinstance(value, Node) and self.forms.strings_of(value) is not None)
+            for part in nodes_of(value)
+        ]
         self.forms.check_plain(parts, f"a branch or body, {graph.name!r}, gives")
         self.move_out(before, params)
         return found
@@ -71,9 +78,13 @@ class Subgraphs:
                 for extent in tensor_of(witness).shape:
                     self.shapes.bounds.most.pop(extent, None)  # type: ignore[arg-type]
 
-    def function(self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node]) -> Closed:
-        """The function of a subgraph that gives these results. Raises ``ModelError`` for strings and maps."""
-        self.forms.check_plain(results, f"a branch or body, {graph.name!r}, gives")
+    def function(
+        self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node], strings: bool = False
+    ) -> Closed:
+        """The function of a subgraph that gives these results. Raises ``ModelError`` for maps, and for strings that are
+        not said to be among them, as their spans."""
+        if not strings:
+            self.forms.check_plain(results, f"a branch or body, {graph.name!r}, gives")
         computed = [self.shapes.as_data(result, self.is_outside) for result in results]
         return closed(graph.name or "body", params, computed, self.is_outside)
 

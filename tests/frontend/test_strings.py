@@ -241,20 +241,65 @@ def test_strings_come_as_any_of_numpys_dtypes_and_in_phases():
     assert engine(fed).keys() == list(engine.outputs.names)
 
 
+def branch_of(op, inputs, stored=(), **attributes):
+    domain = "ai.onnx.ml" if op == "LabelEncoder" else ""
+    node = helper.make_node(op, inputs, ["s"], domain=domain, **attributes)
+    return helper.make_graph([node], op, [], [helper.make_empty_tensor_value_info("s")], stored)
+
+
+def choice_of(then, otherwise):
+    nodes = [
+        helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise),
+        helper.make_node("StringConcat", ["y", "y"], ["twice"]),
+    ]
+    model = make_model(nodes, {"x": (object, ("n",)), "c": (bool, ()), "k": (np.int64, ("m",))}, ["y", "twice"], 21)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    return model
+
+
 def test_conditions_may_read_strings():
-    """A branch reads strings of the graph around; a loop would carry them, which is refused."""
+    """A branch reads strings of the graph around."""
     equal = helper.make_node("Equal", ["x", "x"], ["same"])
     branch = helper.make_graph([equal], "branch", [], [helper.make_tensor_value_info("same", TensorProto.BOOL, ["n"])])
     node = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
     model = make_model([node], {"x": (object, ("n",)), "c": (bool, ())}, ["y"], 21)
     (found,) = lw.Engine(lw.compile(model))({"x": WORDS, "c": np.array(True)})
     assert found.all()
-    given = helper.make_graph(
-        [helper.make_node("Identity", ["x"], ["s"])], "branch", [], [helper.make_empty_tensor_value_info("s")]
-    )
-    node = helper.make_node("If", ["c"], ["y"], then_branch=given, else_branch=given)
+
+
+@pytest.mark.parametrize("kind", ["constant", "labels", "the same"])
+def test_branches_may_give_strings(kind):
+    then = branch_of("StringConcat", ["x", "x"])
+    stored = helper.make_tensor("known", TensorProto.STRING, [2], ["né".encode(), b"two"])
+    otherwise = {
+        "constant": branch_of("Identity", ["known"], [stored]),
+        "labels": branch_of("LabelEncoder", ["k"], keys_int64s=[1, 2], values_strings=["one", "zwö"]),
+        "the same": branch_of("Identity", ["x"]),
+    }[kind]
+    engine = lw.Engine(lw.compile(choice_of(then, otherwise)))
+    numbers = np.array([2, 9, 1])
+    wanted = {"constant": ["né", "two"], "labels": ["zwö", "_Unused", "one"], "the same": list(WORDS)}[kind]
+    for taken, values in ((True, [word + word for word in WORDS]), (False, wanted)):
+        found, twice = engine({"x": WORDS, "c": np.array(taken), "k": numbers})
+        same(found, strings(*values))
+        same(twice, strings(*[value + value for value in values]))
+
+
+def test_strings_and_numbers_are_no_result_of_one_condition():
+    with pytest.raises(lw.ModelError, match="one branch gives strings for a result, and the other does not"):
+        lw.compile(choice_of(branch_of("Identity", ["x"]), branch_of("Identity", ["k"])))
+
+
+def test_loops_neither_carry_nor_give_strings():
+    nodes = [helper.make_node("Identity", ["keep"], ["go"]), helper.make_node("Identity", ["x"], ["s"])]
+    parameters = [helper.make_tensor_value_info("i", TensorProto.INT64, []),
+                  helper.make_tensor_value_info("keep", TensorProto.BOOL, [])]  # fmt: skip
+    results = [helper.make_tensor_value_info("go", TensorProto.BOOL, []), helper.make_empty_tensor_value_info("s")]
+    body = helper.make_graph(nodes, "body", parameters, results)
+    loop = helper.make_node("Loop", ["m", "c"], ["y"], body=body)
+    model = make_model([loop], {"x": (object, ("n",)), "m": (np.int64, ()), "c": (bool, ())}, ["y"], 21)
     with pytest.raises(lw.ModelError, match="gives strings or maps, which is not supported there"):
-        lw.from_onnx(make_model([node], {"x": (object, ("n",)), "c": (bool, ())}, ["y"], 21))
+        lw.from_onnx(model)
 
 
 def run_one(case, version, **fed):
