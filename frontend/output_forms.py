@@ -33,9 +33,9 @@ OF_SEQUENCES = frozenset(
 )  # fmt: skip
 """Operators that hand whole tensors on, whatever these stand for."""
 READS = frozenset(
-    {"CastMap", "CategoryMapper", "DictVectorizer", "Equal", "LabelEncoder", "OneHotEncoder", "OptionalHasElement",
-     "RegexFullMatch", "SequenceLength", "Shape", "Size",
-     "StringConcat", "StringNormalizer", "StringSplit", "TfIdfVectorizer", "Tokenizer"}
+    {"Cast", "CastLike", "CastMap", "CategoryMapper", "DictVectorizer", "Equal", "LabelEncoder", "OneHotEncoder",
+     "OptionalHasElement", "RegexFullMatch", "SequenceLength", "Shape", "Size", "StringConcat", "StringNormalizer",
+     "StringSplit", "TfIdfVectorizer", "Tokenizer"}
 )  # fmt: skip
 """Operators whose converters ask for the strings that an input has."""
 

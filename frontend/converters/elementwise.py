@@ -14,8 +14,10 @@ from ...ops.families.cast import bitcast, cast
 from ...ops.families.narrow import E8M0
 from ...ops.families.reshape import expand_dims
 from ...ops.families.strings.equal import string_equal
+from ...ops.families.strings.numbers import number_strings, string_numbers
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
+from ..string_values import StringTensor
 from ..tensors import element_type
 
 _UNARY: dict[str, tuple[Callable[[Node], Node], tuple[int, ...]]] = {
@@ -273,15 +275,29 @@ def _cast_1(node: OnnxNode) -> Node:
 
 @converter("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
 def _cast(node: OnnxNode) -> Node:
-    return _converted(node, element_type(node.integer("to"), str(node)))
+    code = node.integer("to")
+    return _to_strings(node) if code == TensorProto.STRING else _converted(node, element_type(code, str(node)))
 
 
 @converter("CastLike", 15, 19, 21, 23, 24, 25)
 def _cast_like(node: OnnxNode) -> Node:
-    return _converted(node, node.type(1).dtype)
+    return _to_strings(node) if node.text(1) is not None else _converted(node, node.type(1).dtype)
+
+
+def _to_strings(node: OnnxNode) -> Node:
+    """Numbers in decimal, bools as 0 and 1, as onnxruntime has them; strings as they are."""
+    text = node.text(0)
+    if text is not None:
+        return node.forms.put_strings(text)
+    x = widened(node[0])
+    wide = cast(x, "float64" if tensor_of(x).dtype.is_float else "int64")
+    return node.forms.put_strings(StringTensor(*number_strings(wide)))
 
 
 def _converted(node: OnnxNode, kind: DType) -> Node:
+    text = node.text(0)
+    if text is not None:
+        return as_dtype(string_numbers(text.spans, text.utf8, whole=not kind.is_float), kind)
     return as_dtype(node[0], kind, node.flag("saturate", True), node.string("round_mode", "up"))
 
 

@@ -285,6 +285,79 @@ def test_branches_may_give_strings(kind):
         same(twice, strings(*[value + value for value in values]))
 
 
+def casting(kind, to):
+    node = helper.make_node("Cast", ["x"], ["y"], to=to)
+    return lw.Engine(lw.compile(make_model([node], {"x": (kind, ("n",))}, ["y"], 21)))
+
+
+def eight_digits(value):
+    """As onnxruntime writes a float."""
+    return "NaN" if np.isnan(value) else f"{float(value):.8g}".replace("inf", "INF")
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+def test_floats_become_strings_of_eight_digits(kind):
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 256, (4000, np.dtype(kind).itemsize), dtype=np.uint8).view(kind).ravel()
+    ties = rng.integers(0, 10**6, 1000) / 2.0 ** rng.integers(0, 20, 1000)
+    some = [0, -0.0, 1, 0.1, 1e-5, 1e-4, 2.5, np.inf, -np.inf, np.nan, 12345, 123456789, 99999999.5]
+    ends = np.array([np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
+    with np.errstate(over="ignore"):
+        values = np.concatenate([bits, ties.astype(kind), np.array(some).astype(kind), ends])
+    same(casting(kind, TensorProto.STRING)(values)[0], strings(*map(eight_digits, values)))
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "int32", "bool"])
+def test_integers_become_strings(kind):
+    values = np.array([0, 1, 9, 10, 99, 100]).astype(kind)
+    if kind == "int64":
+        values = np.append(values, [-1, -(2**63), 2**63 - 1])
+    same(casting(kind, TensorProto.STRING)(values)[0], strings(*(str(int(value)) for value in values)))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_strings_become_floats(kind):
+    rng = np.random.default_rng(1)
+    values = 10.0 ** rng.uniform(-280, 300, 2000) * rng.choice([-1, 1], 2000)
+    texts = [*map(repr, values.tolist()), *(f"{x:.4f}" for x in rng.normal(size=200))]
+    texts += ["1.5", "-0", "+.5", "5.", "1e400", "-1e400", "1e-400", "nan", "-INF", "Infinity", "\t 3.25"]
+    texts += ["123456789012345678901234567890", "0." + "0" * 40 + "1", "1" + "0" * 500, "0e999999999999"]
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    with np.errstate(over="ignore"):
+        wanted = np.array(texts, np.float64).astype(kind)
+    np.testing.assert_array_equal(casting(object, to)(strings(*texts))[0], wanted)
+    np.testing.assert_array_equal(casting(object, to)(strings("2.5xyz", "1e", "3e+"))[0], [2.5, 1, 3])
+
+
+def test_strings_become_integers():
+    texts = strings("1", " -22", "+7", str(2**63 - 1), str(-(2**63)), "1.9", "12e3", "0x10")
+    found = casting(object, TensorProto.INT64)(texts)[0]
+    np.testing.assert_array_equal(found, [1, -22, 7, 2**63 - 1, -(2**63), 1, 12, 0])
+
+
+@pytest.mark.parametrize(
+    ("to", "text"),
+    [*((TensorProto.INT64, text) for text in ("", "abc", "-", "nan", str(2**63), "9" * 20)),
+     *((TensorProto.FLOAT, text) for text in ("", "abc", "+", ".", "e5", "in"))],
+)  # fmt: skip
+def test_a_string_that_is_no_number_is_an_error_of_the_run(to, text):
+    engine = casting(object, to)
+    with pytest.raises(lw.KernelError, match="a string that is cast to"):
+        engine(strings("1", text))
+    np.testing.assert_array_equal(engine(strings("1"))[0], [1])
+
+
+def test_strings_are_cast_to_strings_and_like_others():
+    nodes = [
+        helper.make_node("Cast", ["x"], ["s"], to=TensorProto.STRING),
+        helper.make_node("CastLike", ["k", "s"], ["y"]),
+    ]
+    model = make_model(nodes, {"x": (object, ("n",)), "k": (np.int64, ("m",))}, ["s", "y"], 21)
+    found, others = lw.Engine(lw.compile(model))({"x": WORDS, "k": np.array([5, -6])})
+    same(found, WORDS)
+    same(others, strings("5", "-6"))
+
+
 def test_strings_and_numbers_are_no_result_of_one_condition():
     with pytest.raises(lw.ModelError, match="one branch gives strings for a result, and the other does not"):
         lw.compile(choice_of(branch_of("Identity", ["x"]), branch_of("Identity", ["k"])))
@@ -416,8 +489,8 @@ def test_sequences_hold_strings_at_known_positions():
 
 
 def test_a_cast_of_strings_is_refused():
-    with pytest.raises(lw.ModelError, match="strings are not the inputs of Cast"):
-        lw.from_onnx(make_model([helper.make_node("Cast", ["x"], ["y"], to=1)], {"x": (object, (2,))}, ["y"], 21))
+    with pytest.raises(lw.ModelError, match="strings are not the inputs of Relu"):
+        lw.from_onnx(make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (object, (2,))}, ["y"], 21))
 
 
 def test_a_saved_library_has_strings_beside_lists(tmp_path):

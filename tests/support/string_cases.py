@@ -11,6 +11,14 @@ from loopwright.ops.families.strings.index import STRING_INDEX
 from loopwright.ops.families.strings.matches import STRING_MATCHES
 from loopwright.ops.families.strings.ngram_trie import ngram_trie
 from loopwright.ops.families.strings.ngrams import NGRAM_COUNTS, NgramCountsAttrs
+from loopwright.ops.families.strings.numbers import (
+    FLOAT_BYTES,
+    INTEGER_BYTES,
+    NUMBER_STRINGS,
+    STRING_NUMBERS,
+    StringNumbersAttrs,
+    powers_of_ten,
+)
 from loopwright.ops.families.strings.pieces import COUNT_PIECES, STRING_PIECES, PiecesAttrs
 
 WORDS = spans.packed("ab", "", "éa", "abc", "bab", "ab ab", "b")
@@ -46,7 +54,42 @@ def _pieces(kind, filler):
     return oracle
 
 
+def _reading(whole):
+    return lambda *inputs: STRING_NUMBERS(*inputs, attrs=StringNumbersAttrs(whole))
+
+
+def _numbers(spans_of, utf8, powers):
+    return np.array([float(text) for text in spans.read(spans_of, utf8)])
+
+
+def _written(room):
+    """Spans and bytes of numbers, each in a room of its own."""
+
+    def oracle(x, powers):
+        texts = [f"{value:.8g}" if x.dtype.kind == "f" else str(value) for value in x.ravel().tolist()]
+        utf8 = np.zeros(len(texts) * room, np.uint8)
+        for k, text in enumerate(texts):
+            utf8[k * room : k * room + len(text)] = list(text.encode())
+        lengths = np.array([len(text) for text in texts])
+        return np.arange(len(texts)) * room * 2**32 + lengths, utf8
+
+    return oracle
+
+
 CASES = {
+    "string_numbers": [
+        (_reading(whole=False), _numbers, *spans.packed("12", " -7.5", "1e3", ".25", "inf"), powers_of_ten()),
+        (
+            _reading(whole=True),
+            lambda *inputs: _numbers(*inputs).astype(np.int64),
+            *spans.packed("12", " -7", "0"),
+            powers_of_ten(),
+        ),
+    ],
+    "number_strings": [
+        (NUMBER_STRINGS, _written(FLOAT_BYTES), np.array([1.5, -0.1, 1e20, 0, 1e-7]), powers_of_ten()),
+        (NUMBER_STRINGS, _written(INTEGER_BYTES), np.array([1, -20, 0, 2**62]), powers_of_ten()),
+    ],
     "string_equal": [
         (STRING_EQUAL, spans.equal, *WORDS, *OTHERS),
         (STRING_EQUAL, spans.equal, *BEYOND, *BEYOND),
