@@ -225,7 +225,7 @@ def _real(reader: _Reader, decimal: _Decimal, minus: Expr, scale: _Scale) -> Exp
         decimal.read(reader, behind_point=True)
     special = ib.allocate("float64", (), "special")
     is_special = ib.allocate("bool", (), "is_special")
-    is_special[()] = te.const(False, "bool")
+    is_special[()], special[()] = te.const(False, "bool"), te.const(0.0, FLOAT64)
     with ib.if_scope(decimal.count[()] == 0):
         for word in ("nan", "inf"):
             with ib.if_scope(reader.word(word)):
