@@ -10,7 +10,7 @@ import pytest
 import loopwright as lw
 from loopwright.graph import Tuple
 
-OK, BAD_ARGUMENT = 0, -2
+OK, BAD_ARGUMENT, TOO_SMALL = 0, -2, -4
 rng = np.random.default_rng(0)
 
 pytestmark = needed_tools.needs("cc", package="gcc")
@@ -182,3 +182,27 @@ def test_the_header_is_c_and_cpp(tmp_path, language):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+def test_states_beside_outputs_whose_size_only_the_run_knows(tmp_path):
+    """What is above 0 of a running sum."""
+    total, x = lw.var("total", (6,)), lw.var("x", (6,))
+    after = total + x
+    found = lw.nn.nonzero(after > 0.0)
+    body = Tuple((found, after))
+    library = lw.compile(lw.Function([total, x], body, output_names=("found", "after")), state={"after": "total"})
+    net, session = Program(library, tmp_path), lw.Engine(library).session()
+    for _ in range(6):
+        x = rng.normal(size=6).astype(np.float32)
+        places, shape = np.zeros(6, np.int64), np.zeros(2, np.int64)
+        at = [ctypes.c_void_p(a.ctypes.data) for a in (x, places)]
+        room = 6 if rng.random() < 0.7 else 0
+        code = net.code.net_run(net.context, *at, ctypes.c_int64(room), ctypes.c_void_p(shape.ctypes.data))
+        if code == TOO_SMALL:  # the state stays as it was
+            code = net.code.net_run(net.context, *at, ctypes.c_int64(6), ctypes.c_void_p(shape.ctypes.data))
+        assert code == OK
+        wanted = session(x)["found"]
+        np.testing.assert_array_equal(places[: wanted.size].reshape(wanted.shape), wanted)
+        assert tuple(shape) == wanted.shape
+        np.testing.assert_array_equal(net.state(0, 1), session.state("total"))
+    net.code.net_destroy(net.context)
