@@ -220,7 +220,6 @@ GROUPED = [
     grouped(np.concatenate(STEP, -1), None, None, *PASTS, lengths(6, 6), total(7), label="packed"),
     grouped(*STEP, *PASTS, lengths(6, 6), total(7), None, None, None, floats(1, HEADS, 1, 7), label="bias"),
 ]
-CASES = [*ATTENTION, *MULTI_HEAD, *QUANTIZED, *ROTARY, *GROUPED]
 
 
 def packed_attention(x, weights, bias, offsets, ends, scores=None, scale=SIZE**-0.5):
@@ -259,9 +258,7 @@ PACKED = [
 ]
 
 
-@each_extents(PACKED)
-def test_sequences_that_are_packed(case, opened):
-    check_contrib(case, opened)
+CASES = [*ATTENTION, *MULTI_HEAD, *QUANTIZED, *ROTARY, *GROUPED, *PACKED]
 
 
 @each_extents(CASES)

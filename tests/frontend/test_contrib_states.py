@@ -60,7 +60,10 @@ CONVOLUTIONS = [
 ]
 
 
-@each_extents([*ATTENTION, *CONVOLUTIONS])
+CASES = [*ATTENTION, *CONVOLUTIONS]
+
+
+@each_extents(CASES)
 def test_states(case, opened):
     check_contrib(case, opened)
 

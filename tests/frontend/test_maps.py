@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper
+from onnx_cases import ml_case
 
 import loopwright as lw
 
@@ -27,7 +28,7 @@ def in_onnxruntime(model, given):
 
 
 NAMES, NUMBERS = ["cat", "dög", "emu", ""], [7, -2, 40, 1000]
-CASES = {
+MODELS = {
     "strings": (model_of("DictVectorizer", str, float, string_vocabulary=NAMES), [
         {"emu": 2.5, "cat": -1.0, "bird": 9.0}, {}, {"": 1.0}, dict.fromkeys(NAMES, 0.5)]),
     "doubles": (model_of("DictVectorizer", str, np.float64, string_vocabulary=NAMES), [{"emu": 0.1, "dög": 3.0}]),
@@ -40,6 +41,9 @@ CASES = {
     "dense strings": (model_of("CastMap", int, str, cast_to="TO_STRING"), [{5: "a", -1: "öb"}]),
     "sparse": (model_of("CastMap", int, float, map_form="SPARSE", max_map=6), [{5: 1.5, 0: 2.5}, {2: 1.0}]),
 }  # fmt: skip
+
+CASES = [ml_case(model.graph.node[0].op_type, (1,)) for model, _ in MODELS.values()]
+"""What is tested here, for the test of all converters."""
 
 
 def expected(model, entries):
@@ -56,9 +60,9 @@ def expected(model, entries):
     return np.array([[entries[key] for key in sorted(entries)]]).astype(target)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", MODELS)
 def test_maps_give_what_the_standard_says(name):
-    model, given = CASES[name]
+    model, given = MODELS[name]
     engine = lw.Engine(lw.compile(model))
     value = model.graph.input[0].type.map_type.value_type.tensor_type.elem_type
     for entries in given:
@@ -72,7 +76,7 @@ def test_maps_give_what_the_standard_says(name):
 
 
 def test_the_arrays_of_a_map_serve_as_well():
-    engine = lw.Engine(lw.compile(CASES["integers"][0]))
+    engine = lw.Engine(lw.compile(MODELS["integers"][0]))
     assert engine.library.inputs.names == ("x.keys", "x.values")
     (found,) = engine({"x.keys": np.array([-2, 7]), "x.values": np.array([3, 4], np.float32)})
     np.testing.assert_array_equal(found, [[4.0, 3.0, 0.0, 0.0]])
@@ -91,7 +95,7 @@ def test_the_arrays_of_a_map_serve_as_well():
 )
 def test_what_is_no_such_map_is_told(name, given, problem):
     with pytest.raises(lw.RuntimeArgumentError, match=problem):
-        lw.Engine(lw.compile(CASES[name][0]))({"x": given})
+        lw.Engine(lw.compile(MODELS[name][0]))({"x": given})
 
 
 @pytest.mark.parametrize(

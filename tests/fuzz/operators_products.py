@@ -107,6 +107,22 @@ def draw_dense(d):
     )
 
 
+def draw_experts(d):
+    rows, experts = d.int(1, 12), d.int(1, 5)
+    _, k, n = matrices(d)
+    chosen = np.array(d.ints(0, experts - 1, rows), np.int64)
+
+    def oracle(x, numbers, weights):
+        return np.einsum("rk,rnk->rn", x, weights[numbers])
+
+    return Case(
+        nn.expert_dense,
+        oracle,
+        (Input((rows, k)), Given(chosen), Input((experts, n, k), outliers="large", constant=d.chance())),
+        oracle,
+    )
+
+
 def draw_packed(d):
     rows, terms, tiles, width = d.int(1, 20), d.int(1, 40), d.int(1, 4), d.one(8, 16, 32)
     columns = tiles * width - d.int(0, width - 1)
@@ -252,6 +268,7 @@ DRAWS = {
     "nn.matmul": draw_matmul,
     "nn.batch_matmul": draw_batch_matmul,
     "nn.dense": draw_dense,
+    "nn.expert_dense": draw_experts,
     "nn.packed_matmul": draw_packed,
     "nn.packed_byte_matmul": draw_packed_bytes,
     "nn.packed_pair_matmul": draw_packed_pairs,

@@ -14,6 +14,7 @@ from loopwright.ops.families.strings.equal import string_equal
 from loopwright.ops.families.strings.index import string_index
 from loopwright.ops.families.strings.matches import string_matches
 from loopwright.ops.families.strings.ngrams import ngram_counts
+from loopwright.ops.families.strings.numbers import FLOAT_BYTES, INTEGER_BYTES, number_strings, string_numbers
 from loopwright.ops.families.strings.pieces import string_pieces
 
 PATTERNS = ("b+", "a(b|c)?", "[ac]b|c", "(aa)+b")
@@ -108,7 +109,42 @@ def draw_ngrams(d):
     )
 
 
+def draw_numbers(d):
+    """Numbers of a few digits, with a point or without; a byte stands for a digit, and the first for the sign."""
+    whole, count, digits = d.chance(), d.int(0, 20), d.int(1, 6)
+    texts = []
+    for _ in range(count):
+        text = d.one("", "-", "+", " ") + "".join(map(str, d.ints(0, 9, digits)))
+        texts.append(text if whole else text + d.one("", ".5", "e3", ".25e-7"))
+    wanted = np.array(texts, np.float64).astype(np.int64 if whole else np.float64)
+    inputs = tuple(map(Given, spans.packed(*texts)))
+    return Case(lambda b, x: string_numbers(b, x, whole), lambda b, x: wanted, inputs)
+
+
+def draw_written(d):
+    """Half numbers, whose 8 digits are exact."""
+    shape, floats = d.shape(0, 2), d.chance()
+    room = FLOAT_BYTES if floats else INTEGER_BYTES
+
+    def value(x):
+        return x.astype(np.float64) / 2 if floats else x.astype(np.int64)
+
+    def oracle(x):
+        texts = [f"{each:.8g}".encode() for each in value(x).ravel().tolist()]
+        utf8 = np.frombuffer(b"".join(text.ljust(room, b"\0") for text in texts), np.uint8)
+        begins = np.arange(len(texts), dtype=np.int64) * room
+        return spans_of(begins, np.array([len(text) for text in texts], np.int64)).reshape(x.shape), utf8
+
+    def make(x):
+        wide = nn.cast(x, "float64") * 0.5 if floats else nn.cast(x, "int64")
+        return Tuple(number_strings(wide))
+
+    return Case(make, oracle, (Input(shape, "int32", -(10**5), 10**5),))
+
+
 DRAWS = {
+    "string_numbers": draw_numbers,
+    "number_strings": draw_written,
     "string_equal": draw_equal,
     "string_index": draw_index,
     "string_concat": draw_concat,
