@@ -23,10 +23,11 @@ class Messages:
         self.texts: dict[str, int] = {}
 
     def number(self, text: str) -> int:
+        """The number of a text, a new one if it has none yet."""
         return self.texts.setdefault(text, len(self.texts) + 1)
 
 
-class Body:
+class FunctionBody:
     """A function that returns a status, while it is emitted. Mutable."""
 
     def __init__(self, module: llvm_ir.Module, name: str, parameters: Sequence[llvm_ir.Type]) -> None:
@@ -35,13 +36,16 @@ class Body:
 
     @property
     def arguments(self) -> Sequence[llvm_ir.Value]:
+        """What the function is given."""
         return list(self.function.args)
 
     def leave_if(self, condition: llvm_ir.Value, code: int | llvm_ir.Value) -> None:
+        """Return a status where a condition holds."""
         with self.builder.if_then(condition, likely=False):
             self.builder.ret(llvm_ir.Constant(I32, code) if isinstance(code, int) else code)
 
     def refuse_null(self, pointers: Sequence[llvm_ir.Value]) -> None:
+        """Return that an argument is bad where one of these addresses is null."""
         for pointer in pointers:
             self.leave_if(self.builder.icmp_unsigned("==", pointer, llvm_ir.Constant(PTR, None)), Status.BAD_ARGUMENT)
 
@@ -50,7 +54,7 @@ class Body:
         return external(self.builder.module, name, result, list(kinds))
 
     def call(self, name: str, arguments: Sequence[llvm_ir.Value], result: llvm_ir.Type = I32) -> llvm_ir.Value:
-        """Call one."""
+        """The result of a call of a function of another part of the export, or of this one."""
         return self.builder.call(self.function_named(name, result, [a.type for a in arguments]), arguments)
 
     def slots(self, values: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
@@ -67,10 +71,12 @@ class Body:
         return where
 
     def field(self, context: llvm_ir.Value, number: int) -> llvm_ir.Value:
+        """The address of a field of the context."""
         indices = [llvm_ir.Constant(I32, 0), llvm_ir.Constant(I32, number)]
         return self.builder.gep(context, indices, inbounds=True, source_etype=CONTEXT)
 
     def at(self, base: llvm_ir.Value, offset: llvm_ir.Value) -> llvm_ir.Value:
+        """The address of a byte so far behind another."""
         return self.builder.gep(base, [offset], inbounds=True, source_etype=I8)
 
     def finish(self, code: llvm_ir.Value, meanings: Mapping[int, int]) -> None:

@@ -17,7 +17,7 @@ from ..lanes import external
 from ..machine import data_layout
 from ..stage_memory import plan_stage
 from ..types import I8, I32, I64, PTR
-from .body import ENTRY, Body, Messages
+from .body import ENTRY, FunctionBody, Messages
 from .context_words import ContextWords
 from .given import arena_bytes
 from .interface import MAX_THREADS, STATUS_TEXTS, Interface, Status, shown
@@ -51,7 +51,7 @@ def model_functions(model: CompiledModel, interface: Interface, image: WeightsIm
 def kernel_functions(interface: Interface, messages: Sequence[str], target: Target) -> str:
     """The function of a kernel, and ``message``."""
     module = _module(target)
-    body = Body(module, RUN, [PTR] * len(interface.tensors) + [I64] * len(interface.dims) + [I32])
+    body = FunctionBody(module, RUN, [PTR] * len(interface.tensors) + [I64] * len(interface.dims) + [I32])
     *values, threads = body.arguments
     count = len(interface.tensors)
     body.refuse_null(values[:count])
@@ -76,12 +76,12 @@ def _module(target: Target) -> llvm_ir.Module:
     return module
 
 
-def _is_negative(body: Body, value: llvm_ir.Value) -> llvm_ir.Value:
+def _is_negative(body: FunctionBody, value: llvm_ir.Value) -> llvm_ir.Value:
     return body.builder.icmp_signed("<", value, llvm_ir.Constant(I64, 0))
 
 
 def _emit_create(module: llvm_ir.Module, arena_bytes: int, size: int, beside: bool) -> None:
-    body = Body(module, CREATE, [PTR, I32, PTR] if beside else [PTR, I32])
+    body = FunctionBody(module, CREATE, [PTR, I32, PTR] if beside else [PTR, I32])
     path = body.arguments[2] if beside else llvm_ir.Constant(PTR, None)
     arguments = [*body.arguments[:2], path, llvm_ir.Constant(I64, arena_bytes), llvm_ir.Constant(I64, size)]
     body.builder.ret(body.call("lw.create", arguments))
@@ -99,7 +99,7 @@ def _emit_run(
     module: llvm_ir.Module, model: CompiledModel, interface: Interface, image: WeightsImage, messages: Messages
 ) -> None:
     """``i32 run(context, inputs…, outputs…, dims…)``: fills the slots of ``CompiledModel``, and calls its entry."""
-    body = Body(module, RUN, [PTR] + [PTR] * len(interface.tensors) + [I64] * len(interface.dims))
+    body = FunctionBody(module, RUN, [PTR] + [PTR] * len(interface.tensors) + [I64] * len(interface.dims))
     context, *values = body.arguments
     tensors, given = values[: len(interface.tensors)], values[len(interface.tensors) :]
     body.refuse_null([context, *tensors])
@@ -136,7 +136,7 @@ def _emit_run(
     body.finish(code, meanings)
 
 
-def _check_dims(body: Body, model: CompiledModel, emitter: FormulaEmitter, messages: Messages) -> None:
+def _check_dims(body: FunctionBody, model: CompiledModel, emitter: FormulaEmitter, messages: Messages) -> None:
     """What an engine checks of the dimensions; that tensors have them is for the caller to see to."""
     for name in model.dims:
         body.leave_if(_is_negative(body, emitter.value(name)), messages.number(f"{name} is negative"))

@@ -28,7 +28,7 @@ from ...artifact.stage_refusals import (
 from ..abi import CODE_BITS
 from ..formulas import FormulaEmitter
 from ..types import I32, I64, PTR
-from .body import ENTRY, Body, Messages
+from .body import ENTRY, FunctionBody, Messages
 from .context_words import HEAD, ContextWords
 from .given import given_inputs, given_outputs
 from .interface import Interface, Status, shown
@@ -63,14 +63,14 @@ def emit_staged_run(
     kinds: list[llvm_ir.Type] = [PTR]
     for tensor in interface.tensors:
         kinds += [PTR, I64, PTR] if tensor.rank is not None else [PTR]
-    body = Body(module, name, [*kinds, *[I64] * len(interface.dims)])
+    body = FunctionBody(module, name, [*kinds, *[I64] * len(interface.dims)])
     _StagedRun(body, model, ContextWords(model)).emit(interface, image, messages)
 
 
 class _StagedRun:
     """Emits the function. Mutable: the position in it."""
 
-    def __init__(self, body: Body, model: CompiledModel, words: ContextWords) -> None:
+    def __init__(self, body: FunctionBody, model: CompiledModel, words: ContextWords) -> None:
         self._body, self._model, self._words = body, model, words
         self._context = body.arguments[0]
         self._states = StateEmitter(body, model, self._context)
@@ -225,7 +225,7 @@ def emit_output(module: llvm_ir.Module, model: CompiledModel) -> None:
     words = ContextWords(model)
     if not words.late:
         return
-    body = Body(module, OUTPUT, [PTR, I32, PTR, PTR])
+    body = FunctionBody(module, OUTPUT, [PTR, I32, PTR, PTR])
     context, number, elements, shape = body.arguments
     body.refuse_null([context, elements, shape])
     builder = body.builder

@@ -15,7 +15,7 @@ from ...artifact.model import CompiledModel
 from ...artifact.stage_refusals import MAX_EXTENT
 from ..formulas import FormulaEmitter
 from ..types import I8, I32, I64, PTR
-from .body import Body
+from .body import FunctionBody
 from .context_words import EXTENTS, HEAD, IS_SET, NEXT, ContextWords
 from .given import dims_of_states, given_inputs, given_outputs, grown_axis
 from .interface import Status
@@ -26,7 +26,7 @@ RESET, TRUNCATE, STATE, FORK = "lw.api.reset", "lw.api.truncate", "lw.api.state"
 class StateEmitter:
     """Emits what a run does with states. Mutable: the position in the function."""
 
-    def __init__(self, body: Body, model: CompiledModel, context: llvm_ir.Value) -> None:
+    def __init__(self, body: FunctionBody, model: CompiledModel, context: llvm_ir.Value) -> None:
         self._body, self._model = body, model
         self._words = ContextWords(model)
         self._table = body.at(context, llvm_ir.Constant(I64, HEAD))
@@ -125,7 +125,7 @@ def _product(formulas: FormulaEmitter, shape: tuple[Extent, ...], size: int) -> 
 
 
 def emit_state_functions(module: llvm_ir.Module, model: CompiledModel, beside: bool) -> None:
-    """``reset``, ``truncate``, ``state`` and ``fork``."""
+    """Emit the functions of C for states: ``reset``, ``truncate``, ``state`` and ``fork``."""
     words = ContextWords(model)
     _emit_reset(module, model, words)
     _emit_truncate(module, model, words)
@@ -135,7 +135,7 @@ def emit_state_functions(module: llvm_ir.Module, model: CompiledModel, beside: b
 
 def _emit_reset(module: llvm_ir.Module, model: CompiledModel, words: ContextWords) -> None:
     """``i32 reset(context)``: no state has a value."""
-    body = Body(module, RESET, [PTR])
+    body = FunctionBody(module, RESET, [PTR])
     (context,) = body.arguments
     body.refuse_null([context])
     table = body.at(context, llvm_ir.Constant(I64, HEAD))
@@ -148,7 +148,7 @@ def _emit_reset(module: llvm_ir.Module, model: CompiledModel, words: ContextWord
 
 def _emit_truncate(module: llvm_ir.Module, model: CompiledModel, words: ContextWords) -> None:
     """``i32 truncate(context, i64 length)``: of states that all grow, which are at least so long."""
-    body = Body(module, TRUNCATE, [PTR, I64])
+    body = FunctionBody(module, TRUNCATE, [PTR, I64])
     context, length = body.arguments
     body.refuse_null([context])
     builder = body.builder
@@ -181,7 +181,7 @@ def _emit_truncate(module: llvm_ir.Module, model: CompiledModel, words: ContextW
 
 def _emit_state(module: llvm_ir.Module, model: CompiledModel, words: ContextWords) -> None:
     """``i32 state(context, i32 number, ptr elements, ptr shape)``: where a state is, and its extents."""
-    body = Body(module, STATE, [PTR, I32, PTR, PTR])
+    body = FunctionBody(module, STATE, [PTR, I32, PTR, PTR])
     context, wanted, elements, shape = body.arguments
     body.refuse_null([context, elements, shape])
     builder = body.builder
@@ -201,7 +201,7 @@ def _emit_state(module: llvm_ir.Module, model: CompiledModel, words: ContextWord
 def _emit_fork(module: llvm_ir.Module, model: CompiledModel, words: ContextWords, beside: bool) -> None:
     """``i32 fork(context, ptr other)``, with a path where weights lie beside: another context, with copies of the
     states."""
-    body = Body(module, FORK, [PTR, PTR, PTR] if beside else [PTR, PTR])
+    body = FunctionBody(module, FORK, [PTR, PTR, PTR] if beside else [PTR, PTR])
     context, other = body.arguments[:2]
     body.refuse_null([context, other])
     builder = body.builder

@@ -11,7 +11,6 @@ FOLDERS = [ROOT.joinpath(*name.split(".")[1:]) for name in SETTINGS["packages"]]
 SHARED = {
     "Call": {"graph/node.py", "ir/expr.py"},  # nodes of the two IRs, each of which has calls and variables
     "Var": {"graph/node.py", "ir/expr.py"},
-    "Fold": {"ops/families/separable_pool.py", "schedules/rows.py"},
     "Operand": {"ir/operand.py", "ops/families/matmul/cblas.py"},
 }
 """The names that stand for two classes, and where these are."""
