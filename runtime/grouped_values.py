@@ -78,19 +78,21 @@ class GroupedInputs:
         of_text = keys is STRING
         if not isinstance(value, Mapping):
             raise RuntimeArgumentError(f"{where} should be a dict, found a value of type {type(value).__name__}")
-        wrong = next((key for key in value if not isinstance(key, str if of_text else (int, np.integer))), None)
-        if wrong is not None:
+        if wrong := [key for key in value if not isinstance(key, str if of_text else (int, np.integer))]:
             kind = "strings" if of_text else "integers"
-            raise RuntimeArgumentError(f"{where} has keys that are {kind}, found {wrong!r}")
-        entries = sorted(value.items())
-        names = np.array([key for key, _ in entries], object if of_text else np.int64)
-        if values is STRING:
-            return names, _texts(entries, where)
+            raise RuntimeArgumentError(f"{where} has keys that are {kind}, found {wrong[0]!r}")
+        entries = sorted(value.items(), key=lambda entry: entry[0])
+        texts = [entry for _, entry in entries if not isinstance(entry, str)]
+        if values is STRING and texts:
+            raise RuntimeArgumentError(f"{where} should have strings as values, found {texts[0]!r}")
         try:
-            found = np.array([entry for _, entry in entries], values.to_numpy()).reshape(len(entries))
+            names = np.array([key for key, _ in entries], object if of_text else np.int64)
+            dtype = object if values is STRING else values.to_numpy()
+            return names, np.array([entry for _, entry in entries], dtype).reshape(len(entries))
         except (TypeError, ValueError, OverflowError) as error:
-            raise RuntimeArgumentError(f"{where} should have numbers of {values} as values: {error}") from error
-        return names, found
+            raise RuntimeArgumentError(
+                f"{where} should have keys of {keys}, and numbers of {values} as values: {error}"
+            ) from error
 
     def _ragged(self, form: ValueForm, values: Sequence[object], where: str) -> Sequence[Array]:
         """The elements of all arrays, one array behind the other, which is a copy, and their extents."""
@@ -109,12 +111,6 @@ class GroupedInputs:
         elements = np.concatenate([array.ravel() for array in arrays]) if arrays else np.empty(0, kind)
         extents = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(form.shape))
         return elements, extents
-
-
-def _texts(entries: Sequence[tuple[object, object]], where: str) -> Array:
-    if other := next((entry for _, entry in entries if not isinstance(entry, str)), None):
-        raise RuntimeArgumentError(f"{where} should have strings as values, found {other!r}")
-    return np.array([entry for _, entry in entries], object)
 
 
 def _listed(value: object, where: str) -> Sequence[object]:

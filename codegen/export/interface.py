@@ -34,7 +34,9 @@ class Status(IntEnum):
 STATUS_TEXTS = {
     Status.OK: "no error",
     Status.NO_MEMORY: "there is not enough memory",
-    Status.BAD_ARGUMENT: f"a pointer is null, or threads is not from 1 to {MAX_THREADS}",
+    Status.BAD_ARGUMENT: (
+        f"a pointer is null, threads is not from 1 to {MAX_THREADS}, or a capacity or a state does not fit"
+    ),
     Status.TOO_SMALL: "the memory that was given for an output is too small, and its shape is filled in",
     Status.BAD_WEIGHTS: "the file of weights cannot be read, or is not the one that was exported with this code",
 }

@@ -129,6 +129,8 @@ class _StagedRun:
         builder, words = self._body.builder, self._words
         keeps = self._is_null(late.elements)
         size = self._model.outputs[late.output.number].dtype.storage_bytes
+        negative = builder.icmp_signed("<", late.capacity, llvm_ir.Constant(I64, 0))
+        self._body.leave_if(negative, Status.BAD_ARGUMENT)
         room = builder.mul(late.capacity, llvm_ir.Constant(I64, size))
         kept = words.kept(late.place)
         address = builder.select(keeps, self._load(table, kept, PTR), late.elements)

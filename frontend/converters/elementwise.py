@@ -270,12 +270,15 @@ def _cast_1(node: OnnxNode) -> Node:
     name = node.string("to")
     if name not in TensorProto.DataType.keys():  # noqa: SIM118  no mapping, an enum wrapper
         raise node.unsupported(f"the element type {name!r}")
-    return as_dtype(node[0], element_type(TensorProto.DataType.Value(name), str(node)))
+    return _cast_to(node, TensorProto.DataType.Value(name))
 
 
 @converter("Cast", 6, 9, 13, 19, 21, 23, 24, 25, 28)
 def _cast(node: OnnxNode) -> Node:
-    code = node.integer("to")
+    return _cast_to(node, node.integer("to"))
+
+
+def _cast_to(node: OnnxNode, code: int) -> Node:
     return _to_strings(node) if code == TensorProto.STRING else _converted(node, element_type(code, str(node)))
 
 
@@ -289,6 +292,7 @@ def _to_strings(node: OnnxNode) -> Node:
     text = node.text(0)
     if text is not None:
         return node.forms.put_strings(text)
+    node.forms.check_plain([node[0]], f"{node} takes")
     x = widened(node[0])
     wide = cast(x, "float64" if tensor_of(x).dtype.is_float else "int64")
     return node.forms.put_strings(StringTensor(*number_strings(wide)))
@@ -298,6 +302,7 @@ def _converted(node: OnnxNode, kind: DType) -> Node:
     text = node.text(0)
     if text is not None:
         return as_dtype(string_numbers(text.spans, text.utf8, whole=not kind.is_float), kind)
+    node.forms.check_plain([node[0]], f"{node} takes")
     return as_dtype(node[0], kind, node.flag("saturate", True), node.string("round_mode", "up"))
 
 

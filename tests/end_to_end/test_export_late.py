@@ -126,7 +126,8 @@ def test_outputs_are_kept_or_fill_what_is_given(tmp_path):
             assert tuple(shapes[0]) == wanted[0].shape
             assert "too small" in net.message(code)
             assert net.kept(0) == BAD_ARGUMENT  # there is none of that run
-    assert net.kept(0) is not None
+    for capacity in (-1, -(1 << 61) + 10):  # the second is ten elements of 8 bytes, where products wrap
+        assert net.run([x], [2], [capacity, capacity])[0] == BAD_ARGUMENT
     net.close()
 
 

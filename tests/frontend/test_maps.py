@@ -88,9 +88,12 @@ def test_the_arrays_of_a_map_serve_as_well():
         ("strings", [1.0, 2.0], "should be a dict, found a value of type list"),
         ("strings", {1: 2.0}, "has keys that are strings, found 1"),
         ("integers", {"a": 2.0}, "has keys that are integers, found 'a'"),
-        ("integers", {1: "b"}, "should have numbers of float32 as values"),
-        ("integers", {1: [1.0, 2.0]}, "should have numbers of float32 as values"),
+        ("integers", {1: "b"}, "numbers of float32 as values"),
+        ("integers", {1: [1.0, 2.0]}, "numbers of float32 as values"),
+        ("integers", {None: 1.0}, "has keys that are integers, found None"),
+        ("integers", {1 << 70: 1.0}, "should have keys of int64"),
         ("dense strings", {1: 2.0}, "should have strings as values, found 2.0"),
+        ("dense strings", {1: 0}, "should have strings as values, found 0"),
     ],
 )
 def test_what_is_no_such_map_is_told(name, given, problem):

@@ -347,6 +347,21 @@ def test_a_string_that_is_no_number_is_an_error_of_the_run(to, text):
     np.testing.assert_array_equal(engine(strings("1"))[0], [1])
 
 
+def test_the_first_version_casts_strings_as_well():
+    node = helper.make_node("Cast", ["x"], ["y"], to="FLOAT")
+    model = make_model([node], {"x": (object, (2,))}, ["y"], 5)
+    np.testing.assert_array_equal(lw.Engine(lw.compile(model))(strings("1.5", "-2"))[0], [1.5, -2])
+
+
+def test_maps_are_not_cast():
+    nodes = [helper.make_node("ZipMap", ["x"], ["m"], domain="ai.onnx.ml", classlabels_int64s=[1, 2]),
+             helper.make_node("Cast", ["m"], ["y"], to=TensorProto.DOUBLE)]  # fmt: skip
+    model = make_model(nodes, {"x": (np.float32, (3, 2))}, ["y"], 21)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    with pytest.raises(lw.ModelError, match="takes strings or maps, which is not supported there"):
+        lw.compile(model)
+
+
 def test_strings_are_cast_to_strings_and_like_others():
     nodes = [
         helper.make_node("Cast", ["x"], ["s"], to=TensorProto.STRING),
