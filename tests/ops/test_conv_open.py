@@ -35,6 +35,7 @@ CASES = {
     "strided": ((16, 32), (1, 1), {"strides": (2, 2)}),
     "dilated": ((16, 16), (3, 5), {"dilation": (2, 1), "padding": (2, 0)}),
     "groups": ((48, 48), (3, 3), {"groups": 3, "padding": (1, 1)}),
+    "odd pointwise": ((6, 10), (1, 1), {}),
     "odd": ((6, 10), (3, 3), {"padding": (1, 1)}),
     "odd groups": ((30, 30), (3, 5), {"groups": 3, "padding": (1, 2)}),
     "odd strided": ((5, 7), (3, 3), {"strides": (2, 2), "dilation": (1, 2)}),
@@ -43,7 +44,9 @@ CASES = {
 
 
 SERVED_BY = dict.fromkeys(("odd", "odd groups", "odd strided"), "conv.open_rows") | {
-    "depthwise": "conv.blocked_depthwise"
+    "depthwise": "conv.blocked_depthwise",
+    "pointwise": "conv.open_pointwise",
+    "odd pointwise": "conv.open_pointwise_rows",
 }
 """All others by ``conv.open_blocked``."""
 
@@ -66,10 +69,30 @@ def test_images_of_all_sizes(name, target):
     if not TARGETS[target]:
         return
     engine = lw.Engine(library)
-    for shape in [(1, 14, 14), (2, 7, 23), (1, 31, 9), (3, 9, 8)]:
+    short = [(1, 1, 1), (2, 1, 3), (1, 5, 2)] if window == (1, 1) else []
+    for shape in [(1, 14, 14), (2, 7, 23), (1, 31, 9), (3, 9, 8), *short]:
         data = rng.standard_normal((shape[0], channels, *shape[1:])).astype(np.float32)
         plain = {"strides": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
         wanted = np.maximum(windows(data, weight, **(plain | options)) + bias, 0)
         wanted = windows(np.maximum(windows(wanted, square, **plain), 0), square, **plain)
         (found,) = engine([data])
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("channels", [(32, 48), (5, 7)])
+@pytest.mark.parametrize("rank", [1, 3])
+def test_pointwise_ones_of_other_ranks(rank, channels):
+    rng = np.random.default_rng(rank)
+    weight = rng.standard_normal((channels[1], channels[0], *(1,) * rank)).astype(np.float32)
+    square = rng.standard_normal((channels[1], channels[1], *(1,) * rank)).astype(np.float32)
+    conv = getattr(lw.nn, f"conv{rank}d")
+    x = lw.var("x", (te.var("n"), channels[0], *(te.var(name) for name in "dhw"[:rank])))
+    library = lw.compile(lw.Function([x], conv(lw.nn.relu(conv(x, lw.const(weight))), lw.const(square))), jobs=1)
+    used = {c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv")}
+    assert used <= {"conv.open_pointwise", "conv.open_pointwise_rows"}
+    engine = lw.Engine(library)
+    for extents in [(1, 1, 1), (3, 2, 2), (70, 3, 5), (257, 1, 9)]:
+        data = rng.standard_normal((2, channels[0], *extents[:rank])).astype(np.float32)
+        between = np.maximum(np.einsum("nc...,kc->nk...", data, weight.reshape(channels[::-1])), 0)
+        wanted = np.einsum("nc...,kc->nk...", between, square.reshape(channels[1], -1))
+        np.testing.assert_allclose(engine([data])[0], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())

@@ -33,6 +33,8 @@ from .problem import ConvProblem
 
 MOST_TAPS = 16
 """Columns of a window up to which a row of it is unrolled: more are read of a copy with its border, one by one."""
+OPEN_COLUMNS = 7
+"""Columns of a tile, at most, where the width is not known: those of the last tile are tested one by one."""
 EFFICIENCY = 0.9
 """Of the multiplications that a core can do."""
 
@@ -87,8 +89,8 @@ class BlockedDepthwise:
 
     @property
     def tile(self) -> ChannelTile:
-        """The positions of a tile that take the least time."""
-        rows, columns = (1, *self.outputs)[-2:]
+        """The positions of a tile that take the least time; few of a row that may be short."""
+        rows, columns = (1, *self.outputs)[-2:] if self.problem.outputs is not None else (1, OPEN_COLUMNS)
         return channel_tile(rows, columns, 1, self._registers)
 
     @property

@@ -21,7 +21,7 @@ from ....ir.expr import Expr
 from ....ir.makers import as_index
 from ...definition.accumulate import accumulator, is_byte, product_dtype
 from ...definition.arguments import PerAxis, naming, per_axis
-from ...definition.cost import elements, moved, multiplied
+from ...definition.cost import moved, multiplied
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
@@ -49,6 +49,7 @@ from .flat import add_flat
 from .int8 import add_byte_conv, in_words
 from .nchwc import add_blocked, blocked_candidates
 from .open_blocked import add_open_blocked
+from .open_pointwise import add_open_pointwise
 from .open_rows import add_open_rows
 from .pointwise import add_packed_pointwise, pointwise_candidates
 from .problem import ConvProblem
@@ -138,8 +139,7 @@ EFFICIENCY = 0.15
 def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     problem = ConvProblem.of(attrs, inputs, result, target)
-    products = problem.reduction_extent * elements(problem.result)
-    cost = multiplied(products, problem.dtype, target, EFFICIENCY) + moved(problem.types)
+    cost = multiplied(problem.products, problem.dtype, target, EFFICIENCY) + moved(problem.types)
     strategy.add_implementation(definition, schedule_default, "conv.direct", cost=cost)
     if problem.is_filled_up:
         add_filter_vectors(strategy, problem)
@@ -150,6 +150,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
             add_flat,
             add_packed_pointwise,
             add_blocked,
+            add_open_pointwise,
             add_open_blocked,
             add_open_rows,
             add_blocked_depthwise,

@@ -14,7 +14,7 @@ from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensor, Tensors
-from ...definition.cost import elements, moved, multiplied
+from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
@@ -29,24 +29,12 @@ MOST_COLUMNS, MOST_BLOCKS = 8, 4
 
 def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where the result has its channels in blocks, none in two groups, and its positions are not all known."""
-    attrs, rank = problem.attrs, problem.rank
-    block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
-    group = problem.group_filters
-    if problem.outputs is not None or block == 1 or group % block or width % block:
+    made = OpenBlocked.of(problem)
+    if made is None:
         return
-    if attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
-        return
-    if attrs.kernel is not kernel_layout(rank, data, width) or (attrs.groups > 1 and group % width):
-        return
-    products = problem.reduction_extent * elements(problem.result)
     copied = [problem.x, problem.x]
-    strategy.add_implementation(
-        definition,
-        OpenBlocked(block, group // block).schedule,
-        "conv.open_blocked",
-        plevel=20,
-        cost=multiplied(products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied]),
-    )
+    cost = multiplied(problem.products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied])
+    strategy.add_implementation(definition, made.schedule, "conv.open_blocked", plevel=20, cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +45,25 @@ class OpenBlocked:
     block: int
     blocks: int
 
+    @classmethod
+    def of(cls, problem: ConvProblem) -> OpenBlocked | None:
+        """The schedule of a convolution, if it has such blocks, and not all of its positions are known."""
+        attrs, rank = problem.attrs, problem.rank
+        block, data, width = attrs.out.factor("C"), attrs.data.factor("C"), attrs.kernel.factor("O")
+        group = problem.group_filters
+        if problem.outputs is not None or block == 1 or group % block or width % block:
+            return None
+        if attrs.out is not data_layout(rank, block) or attrs.data is not data_layout(rank, data):
+            return None
+        if attrs.kernel is not kernel_layout(rank, data, width) or (attrs.groups > 1 and group % width):
+            return None
+        return cls(block, group // block)
+
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run stripes of blocks, and the rows of each, in parallel; a row computes tiles of sums, and their
         epilogue."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
-        columns, side = self._decide_tile(schedule, anchor.sums, target)
+        columns, side = self.decide_tile(schedule, anchor.sums, target)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops[: main.ndim]
         stripe, part = stage.split(block, factor=side)
@@ -73,29 +75,32 @@ class OpenBlocked:
         if anchor.copies:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
-        _schedule_sums(schedule[core], columns)
+        schedule_tile_of_sums(schedule[core], columns)
         vectorize_padded(schedule[source], attrs.data.is_blocked, target)
         return schedule
 
-    def _decide_tile(self, schedule: Schedule, sums: Tensor, target: Target) -> tuple[int, int]:
+    def decide_tile(self, schedule: Schedule, sums: Tensor, target: Target, stripes: int = 1) -> tuple[int, int]:
         """The positions and the blocks of a tile whose sums, weights and a factor fit the registers: by default as many
-        sums as can be."""
+        sums as can be, with blocks left for so many ``stripes``, if there are."""
         registers = target.vector_registers // -(-self.block // target.lanes(sums.dtype))
 
         def most(side: int) -> int:
             return min(MOST_COLUMNS, max(1, (registers - side - 1) // side))
 
         sides = [side for side in range(1, MOST_BLOCKS + 1) if self.blocks % side == 0]
-        side = schedule.decide("blocks", sides, max(sides, key=lambda side: (most(side) * side, side)))
+        usual = [side for side in sides if self.blocks // side >= stripes] or sides[:1]
+        side = schedule.decide("blocks", sides, max(usual, key=lambda side: (most(side) * side, side)))
         return schedule.decide("columns", range(1, most(side) + 1), most(side)), side
 
 
-def _schedule_sums(stage: StageView, columns: int) -> None:
-    """Positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer."""
+def schedule_tile_of_sums(stage: StageView, columns: int = 1) -> None:
+    """Positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer. Rows of
+    sums go on to a multiple of ``columns``."""
     (core,) = stage.op.outputs
     n, blocks, *outer, column, lane = stage.loops[: core.ndim]
     reductions = stage.loops[core.ndim :]
-    column = stage.round_up(column, factor=columns)
+    if columns > 1:
+        column = stage.round_up(column, factor=columns)
     stage.reorder(n, *outer, *reductions, column, blocks, lane)
     stage.vectorize(lane)
     stage.unroll(column)

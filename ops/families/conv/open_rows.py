@@ -14,7 +14,7 @@ from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensors
-from ...definition.cost import elements, moved, multiplied
+from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
@@ -22,23 +22,18 @@ from .problem import ConvProblem
 
 EFFICIENCY, STRIDED_EFFICIENCY = 0.4, 0.1
 """Of the multiplications that a core can do, which it does here, about; and where a vector's positions are apart."""
-MOST_FILTERS, MOST_VECTORS = 6, 2
+MOST_FILTERS, MOST_VECTORS = 12, 2
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where layouts are plain and positions are not all known."""
-    if problem.outputs is not None or not problem.is_plain or not problem.has_plain_kernel or problem.lanes == 1:
+    made = OpenRows.of(problem)
+    if made is None:
         return
-    products = problem.reduction_extent * elements(problem.result)
     efficiency = EFFICIENCY if problem.attrs.strides[-1] == 1 else STRIDED_EFFICIENCY
-    copied = [problem.x, problem.x]
-    strategy.add_implementation(
-        definition,
-        OpenRows(problem.group_filters).schedule,
-        "conv.open_rows",
-        plevel=15,
-        cost=multiplied(products, problem.dtype, problem.target, efficiency) + moved([*problem.types, *copied]),
-    )
+    cost = multiplied(problem.products, problem.dtype, problem.target, efficiency)
+    cost += moved([*problem.types, problem.x, problem.x])  # x is copied
+    strategy.add_implementation(definition, made.schedule, "conv.open_rows", plevel=15, cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +42,18 @@ class OpenRows:
 
     filters: int
 
+    @classmethod
+    def of(cls, problem: ConvProblem) -> OpenRows | None:
+        """The schedule of a convolution, if its layouts are plain, and not all of its positions are known."""
+        plain = problem.is_plain and problem.has_plain_kernel
+        return None if problem.outputs is not None or not plain or problem.lanes == 1 else cls(problem.group_filters)
+
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run strips of filters, and the rows of each, in parallel; a row computes tiles of sums, and their
         epilogue."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
         lanes = target.lanes(anchor.sums.dtype)
-        sides = [side for side in range(1, MOST_FILTERS + 1) if self.filters % side == 0]
-        side = schedule.decide("rows", sides, sides[-1])
-        widest = max(1, min(MOST_VECTORS, (target.vector_registers - 2) // (side + 1)))
-        columns = lanes * schedule.decide("vectors", range(1, widest + 1), widest)
+        side, columns = self.decide_tile(schedule, lanes, target)
         stage = schedule[main]
         n, filters, *outer, column = stage.loops[: main.ndim]
         strip, part = stage.split(filters, factor=side)
@@ -68,18 +66,33 @@ class OpenRows:
         if anchor.copies:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
-        _schedule_sums(schedule[core], columns, lanes)
+        schedule_vectors_of_sums(schedule[core], lanes, columns)
         vectorize_padded(schedule[source], False, target)
         return schedule
 
+    def decide_tile(self, schedule: Schedule, lanes: int, target: Target, strips: int = 1) -> tuple[int, int]:
+        """The filters and the positions of a tile whose sums, vectors of x and a weight fit the registers: by default
+        as many sums as can be, of as few factors, with filters left for so many ``strips``, if there are."""
 
-def _schedule_sums(stage: StageView, columns: int, lanes: int) -> None:
-    """Vectors outside, filters inside: a vector of x serves all of them, and needs a register no longer."""
+        def widest(side: int) -> int:
+            return max(1, min(MOST_VECTORS, (target.vector_registers - 2) // (side + 1)))
+
+        sides = [side for side in range(1, MOST_FILTERS + 1) if self.filters % side == 0]
+        usual = [side for side in sides if self.filters // side >= strips] or sides[:1]
+        side = schedule.decide("rows", sides, max(usual, key=lambda side: (side * widest(side), -side)))
+        return side, lanes * schedule.decide("vectors", range(1, widest(side) + 1), widest(side))
+
+
+def schedule_vectors_of_sums(stage: StageView, lanes: int, columns: int = 1) -> None:
+    """Vectors outside, filters inside: a vector of x serves all of them, and needs a register no longer. Rows of sums
+    go on to a multiple of ``columns``."""
     (core,) = stage.op.outputs
     n, filters, *outer, column = stage.loops[: core.ndim]
-    column = stage.round_up(column, factor=columns)
+    reductions = stage.loops[core.ndim :]
+    if columns > 1:
+        column = stage.round_up(column, factor=columns)
     vector, lane = stage.split(column, factor=lanes)
-    stage.reorder(n, *outer, *stage.loops[core.ndim + 1 :], vector, filters, lane)
+    stage.reorder(n, *outer, *reductions, vector, filters, lane)
     stage.vectorize(lane)
     stage.unroll(vector)
     stage.unroll(filters)

@@ -15,6 +15,7 @@ from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
 from ....ir.open_extents import MANY_ROWS
+from ...definition.cost import elements
 from ...definition.relations import tensor_argument
 from ..window import known_window, spatial_axes
 from .attrs import ConvAttrs
@@ -144,6 +145,11 @@ class ConvProblem:
     def reduction_extent(self) -> int:
         """How many products an element of the result is the sum of."""
         return self.group_channels * math.prod(self.window)
+
+    @property
+    def products(self) -> float:
+        """How many products all sums are made of; of open extents, as costs assume them."""
+        return self.reduction_extent * elements(self.result)
 
     # Kinds
 
