@@ -71,7 +71,9 @@ class Search:
             if term.coefficient % known == 0:
                 if self.nonnegative(form.plus(bound, -(term.coefficient // known)), depth - 1):
                     return True
-            elif self.nonnegative(form.times(abs(known)).plus(bound, -abs(term.coefficient)), depth - 1):
+                continue
+            scaled = form.times(abs(known)).shifted(abs(known) - 1)  # whole numbers above -1 are not negative
+            if self.nonnegative(scaled.plus(bound, -abs(term.coefficient)), depth - 1):
                 return True
         return False
 

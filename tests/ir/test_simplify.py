@@ -258,6 +258,17 @@ def test_what_is_not_known_is_not_proved() -> None:
     assert prove(IO * 16 + II < (N + 15) // 16 * 16, facts)
 
 
+def test_quotients_are_whole_numbers() -> None:
+    i = index_var("i")
+    facts = NO_FACTS.with_range(i, 0, N * 6)
+    assert prove(i // 6 < N, facts)
+    assert prove(N >= i // 2 // 3 + 1, facts)
+    assert prove(i // 4 * 2 < N * 3, facts)
+    assert not prove(i // 6 < N - 1, facts)
+    assert not prove(i // 5 < N, facts)
+    assert not prove(i // 4 * 2 < N * 3 - 1, facts)
+
+
 def test_symbolic_strides_stay_within_their_array() -> None:
     i, j = index_var("i"), index_var("j")
     facts = NO_FACTS.with_range(i, 0, M).with_range(j, 0, N)
