@@ -187,9 +187,16 @@ class Facts:
                 k, c, atom = term.coefficient, form.constant, term.factors[0]
                 solved = Interval(-(c // k), None) if k > 0 else Interval(None, c // -k)
                 ranges[atom] = ranges.get(atom, EVERYTHING).intersect(solved)
-            elif len(bounds) < _MAX_CONDITIONS:
+                continue
+            if len(form.terms) == 1 and term.coefficient > 0 > form.constant and self._are_nonnegative(term.factors):
+                for factor in term.factors:  # their product is positive
+                    ranges[factor] = ranges.get(factor, EVERYTHING).intersect(Interval(1, None))
+            if len(bounds) < _MAX_CONDITIONS:
                 bounds.append(form)
         return replace(self, ranges=ranges, bounds=tuple(bounds))
+
+    def _are_nonnegative(self, factors: Factors) -> bool:
+        return all(self.within(factor, 0, None) for factor in factors)
 
     def with_part(self, condition: Expr) -> Facts:
         """The facts with one more condition, which is no ``and`` of others. Besides what follows of bounds, the

@@ -47,7 +47,8 @@ class Search:
         # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
         if opened and self._has_dead_end(form, opened):
             return False
-        return any(self._by_cases(form, t, depth) or self._by_bounds(form, t, depth) for t in opened + bounded)
+        ways = (self._by_cases, self._by_bounds, self._by_divisor)
+        return any(way(form, term, depth) for term in opened + bounded for way in ways)
 
     def _has_dead_end(self, form: Linear, opened: list[Term]) -> bool:
         """Whether nothing known could take away one of the open terms.
@@ -76,6 +77,21 @@ class Search:
             if self.nonnegative(scaled.plus(bound, -abs(term.coefficient)), depth - 1):
                 return True
         return False
+
+    def _by_divisor(self, form: Linear, term: Term, depth: int) -> bool:
+        """Multiply by the divisor b of a quotient q = a // b: the remainder a - b·q is from 0 to b - 1."""
+        match term.factors:
+            case (Binary("//", a, b) as quotient,) if not isinstance(b, Const) and self._facts.within(b, 1, None):
+                divisor = linear_of(b)
+            case _:
+                return False
+        if divisor.constant or len(divisor.terms) != 1:
+            return False
+        (product,) = divisor.terms.values()
+        scaled = form.times(product.coefficient, product.factors).plus(divisor).shifted(-1)  # as in _by_bounds
+        remainder = linear_of(a).plus(linear_of(quotient).times(product.coefficient, product.factors), -1)
+        bound = remainder if term.coefficient < 0 else divisor.plus(remainder, -1).shifted(-1)
+        return self.nonnegative(scaled.plus(bound, -abs(term.coefficient)), depth - 1)
 
     def _by_cases(self, form: Linear, term: Term, depth: int) -> bool:
         """A term that takes one of two values: both must do."""

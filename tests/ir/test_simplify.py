@@ -262,11 +262,27 @@ def test_quotients_are_whole_numbers() -> None:
     i = index_var("i")
     facts = NO_FACTS.with_range(i, 0, N * 6)
     assert prove(i // 6 < N, facts)
-    assert prove(N >= i // 2 // 3 + 1, facts)
+    assert prove(i // 2 // 3 + 1 <= N, facts)
     assert prove(i // 4 * 2 < N * 3, facts)
     assert not prove(i // 6 < N - 1, facts)
     assert not prove(i // 5 < N, facts)
     assert not prove(i // 4 * 2 < N * 3 - 1, facts)
+
+
+def test_a_loop_over_a_product_knows_the_factors_to_be_positive() -> None:
+    i = index_var("i")
+    tiles = (N + 15) // 16
+    facts = NO_FACTS.with_condition((M >= 0) & (N >= 0)).with_range(i, 0, M * tiles * 2)
+    assert prove(M > 0, facts)
+    assert prove(tiles > 0, facts)
+    assert prove(i // tiles // 2 < M, facts)
+    assert prove(i // tiles >= 0, facts)
+    assert prove(i % tiles < tiles, facts)
+    assert not prove(i // tiles < M, facts)
+    assert not prove(i // tiles // 2 < M - 1, facts)
+    assert not prove(i // M < M, facts)
+    unsigned = NO_FACTS.with_range(i, 0, M * N)  # both may be negative
+    assert not prove(M > 0, unsigned)
 
 
 def test_symbolic_strides_stay_within_their_array() -> None:
