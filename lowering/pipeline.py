@@ -27,6 +27,7 @@ from ..te.tensor import PlaceholderOp, Tensor
 from .nest.realize import Realized, realize
 from .passes.flatten_buffers import flatten_buffers
 from .passes.loop_partition import loop_partition
+from .passes.name_quotients import name_quotients
 from .passes.promote_registers import promote_registers
 from .passes.storage_rewrite import storage_rewrite
 from .passes.unroll import unroll
@@ -59,6 +60,7 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
         ("promote_registers", lambda func: promote_registers(func, simplify.facts_of(func), max_registers=registers)),
         ("storage_rewrite", storage_rewrite),
         ("simplify", simplify),
+        ("name_quotients", name_quotients),
     ]
 
 

@@ -26,8 +26,8 @@ MINUTES = 20
 BEGIN_SECONDS = 30
 """That a round takes before its first test: each process reads all of them."""
 FILLED = 0.8
-"""The part of the time of all processes that tests take, by what they took before: some processes end earlier than others,
-and nothing is compiled yet for a machine that is described."""
+"""The part of the time of all processes that tests take, by what they took before: some processes end earlier than
+others, and nothing is compiled yet for a machine that is described."""
 
 
 @contextmanager

@@ -37,8 +37,6 @@ EFFICIENCY, ROWS_EFFICIENCY = 0.8, 0.5
 FEW_TASKS = 2
 """Stripes of filters, of which each is a task, that are worth a smaller tile."""
 
-LAYOUTS = ("data_layout", "kernel_layout", "out_layout")
-
 
 def add_open_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where ``open_blocked`` or ``open_rows`` serves, and the window has one element, that at the position
@@ -61,10 +59,10 @@ def _compute(attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
     x, weight = inputs
     kind = tensor_argument(result, "result")
     extents = _spatial(kind.shape, attrs.rank)
-    layouts = (str(layout).replace(spatial_axes(attrs.rank), "W") for layout in (attrs.data, attrs.kernel, attrs.out))
-    of_rows = Conv1DAttrs(groups=attrs.groups, **dict(zip(LAYOUTS, layouts, strict=True)))
+    data, kernel, out = (str(e).replace(spatial_axes(attrs.rank), "W") for e in (attrs.data, attrs.kernel, attrs.out))
+    of_rows = Conv1DAttrs(groups=attrs.groups, data_layout=data, kernel_layout=kernel, out_layout=out)
     row = TensorType(_in_one_row(kind.shape, attrs.rank), kind.dtype)
-    summed = definition(of_rows, [_row_of(x, attrs.rank), _row_of(weight, attrs.rank)], row)
+    summed = definition(of_rows, (_row_of(x, attrs.rank), _row_of(weight, attrs.rank)), row)
 
     def element(*index: Axis) -> Expr:
         n, k, *rest = map(as_index, index)

@@ -147,7 +147,7 @@ class ConvProblem:
         return self.group_channels * math.prod(self.window)
 
     @property
-    def products(self) -> float:
+    def products(self) -> int:
         """How many products all sums are made of; of open extents, as costs assume them."""
         return self.reduction_extent * elements(self.result)
 

@@ -281,6 +281,8 @@ class Winograd:
             group = stage.fuse(n, group)
         by_group = self._by_group(anchor.result, planes)
         stage.parallel(group if by_group else panels)
+        if None in map(const_int, anchor.result.shape[2:]):  # where it is open whether the last group is full
+            stage.annotate(group, "partition", False)
         block, channel = self._schedule_products(schedule[products])
         schedule[products].compute_at(stage, panels)
         _schedule_inputs(schedule, anchor, parallel=not by_group)

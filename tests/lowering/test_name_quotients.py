@@ -1,0 +1,58 @@
+"""name_quotients: loops over products take their variable apart once an iteration."""
+
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright import te
+from loopwright.ir.expr import Binary, Const
+from loopwright.ir.stmt import For, LetStmt
+from loopwright.ir.visit import walk
+from loopwright.lowering.passes.name_quotients import name_quotients
+
+
+def fused(parallel=True):
+    n, m, k = te.var("n"), te.var("m"), te.var("k")
+    A = te.placeholder((n, m, k), name="A")
+    B = te.compute((n, m, k), lambda i, j, l: A[i, j, l] + te.cast(i * 3 + j, "float32"), name="B")
+    s = lw.create_schedule(B)
+    i, j, _ = s[B].loops
+    both = s[B].fuse(i, j)
+    if parallel:
+        s[B].parallel(both)
+    return s, A, B
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_quotients_are_computed_outside_of_the_loops_inside(parallel):
+    s, A, B = fused(parallel)
+    func = lw.lower(s, [A, B])
+    outer = func.body
+    assert isinstance(outer, For)
+    assert isinstance(outer.body, LetStmt)
+    inner = [node for node in walk(outer.body) if isinstance(node, For)]
+    divided = [node for loop in inner for node in walk(loop) if isinstance(node, Binary) and node.op in ("//", "%")]
+    assert len(inner) == 1
+    assert divided == []
+
+
+def test_what_may_be_divided_by_zero_stays():
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((n,), "int64", name="A")
+    B = te.compute((n,), lambda i: te.if_then_else(m > 0, A[i] + te.cast(i // m, "int64"), A[i]), name="B")
+    C = te.placeholder((m,), name="C")
+    func = lw.lower(lw.create_schedule(B), [A, C, B])
+    assert not any(isinstance(node, LetStmt) for node in walk(func.body))
+    assert any(isinstance(e, Binary) and e.op == "//" and not isinstance(e.b, Const) for e in walk(func.body))
+    assert name_quotients(func).body is func.body
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5), (1, 7, 2), (0, 3, 2), (3, 0, 2), (5, 1, 0)])
+def test_results_are_those_of_the_definition(shape):
+    s, A, B = fused()
+    kernel = lw.build(s, [A, B])
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    b = np.zeros_like(a)
+    kernel(a, b)
+    i, j = np.arange(shape[0])[:, None, None], np.arange(shape[1])[None, :, None]
+    np.testing.assert_allclose(b, a + (i * 3 + j), rtol=1e-6)
