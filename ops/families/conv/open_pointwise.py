@@ -34,6 +34,8 @@ from .problem import ConvProblem
 
 EFFICIENCY, ROWS_EFFICIENCY = 0.8, 0.5
 """Of the multiplications that a core can do, which it does here, about, of blocks and of plain layouts."""
+MOST_FILTERS = 12
+"""Of a tile of plain layouts: weights of so many rows are few beside x, of which there is no window here."""
 FEW_TASKS = 2
 """Stripes of filters, of which each is a task, that are worth a smaller tile."""
 
@@ -123,7 +125,7 @@ class InRows:
         """Run strips of filters in parallel; each computes tiles of sums, and their epilogue."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [], target)
         lanes = target.lanes(anchor.sums.dtype)
-        side, columns = self.tiles.decide_tile(schedule, lanes, target, FEW_TASKS)
+        side, columns = self.tiles.decide_tile(schedule, lanes, target, MOST_FILTERS, FEW_TASKS)
         stage = schedule[main]
         n, filters, *positions = stage.loops[: main.ndim]
         strip, part = stage.split(filters, factor=side)

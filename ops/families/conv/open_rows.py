@@ -22,7 +22,7 @@ from .problem import ConvProblem
 
 EFFICIENCY, STRIDED_EFFICIENCY = 0.4, 0.1
 """Of the multiplications that a core can do, which it does here, about; and where a vector's positions are apart."""
-MOST_FILTERS, MOST_VECTORS = 12, 2
+MOST_FILTERS, MOST_VECTORS = 6, 2
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -70,14 +70,17 @@ class OpenRows:
         vectorize_padded(schedule[source], False, target)
         return schedule
 
-    def decide_tile(self, schedule: Schedule, lanes: int, target: Target, strips: int = 1) -> tuple[int, int]:
-        """The filters and the positions of a tile whose sums, vectors of x and a weight fit the registers: by default
-        as many sums as can be, of as few factors, with filters left for so many ``strips``, if there are."""
+    def decide_tile(
+        self, schedule: Schedule, lanes: int, target: Target, most: int = MOST_FILTERS, strips: int = 1
+    ) -> tuple[int, int]:
+        """The filters, ``most`` of them at most, and the positions of a tile whose sums, vectors of x and a weight fit
+        the registers: by default as many sums as can be, of as few factors, with filters left for so many ``strips``,
+        if there are."""
 
         def widest(side: int) -> int:
             return max(1, min(MOST_VECTORS, (target.vector_registers - 2) // (side + 1)))
 
-        sides = [side for side in range(1, MOST_FILTERS + 1) if self.filters % side == 0]
+        sides = [side for side in range(1, most + 1) if self.filters % side == 0]
         usual = [side for side in sides if self.filters // side >= strips] or sides[:1]
         side = schedule.decide("rows", sides, max(usual, key=lambda side: (side * widest(side), -side)))
         return side, lanes * schedule.decide("vectors", range(1, widest(side) + 1), widest(side))
