@@ -145,7 +145,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
         add_filter_vectors(strategy, problem)
         return strategy
     x, sums = problem.x.dtype, problem.dtype
-    if x is sums is accumulator(sums) and sums.is_float and not problem.is_empty:
+    if x is sums is accumulator(sums) and not problem.is_empty:
         for add in (
             add_flat,
             add_packed_pointwise,
