@@ -39,9 +39,10 @@ def _framed(call: Node) -> Node | None:
         return None
     x = call.args[0]
     attrs: ConvAttrs = call.attrs
+    if (attrs.data_layout, attrs.kernel_layout, str(attrs.out)) != ("NCW", "OIW", "NCW"):
+        return None
     _, channels, window = weight.value.shape
-    layouts = (attrs.data_layout, attrs.kernel_layout, str(attrs.out))
-    if layouts != ("NCW", "OIW", "NCW") or channels != 1 or attrs.groups != 1:
+    if channels != 1 or attrs.groups != 1:
         return None
     if const_int(tensor_of(call).shape[2]) is not None or window < LEAST_WINDOW or attrs.dilation != (1,):
         return None

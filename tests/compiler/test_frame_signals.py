@@ -54,6 +54,13 @@ def test_other_convolutions_stay(length, weight, attributes):
     assert frame_signals(function) is function
 
 
+def test_weights_in_blocks_stay():
+    x, w = lw.var("x", (1, 1, te.var("n"))), np.zeros((2, 1, 40, 8), np.float32)
+    function = Function([x], lw.nn.conv1d(x, lw.const(w), kernel_layout="OIW8o"))
+    assert frame_signals(function) is function
+    assert lw.Engine(lw.compile(function, jobs=1))([np.ones((1, 1, 50), np.float32)])[0].shape == (1, 16, 11)
+
+
 def test_strict_precision_keeps_the_order_of_the_sums():
     function, _ = signals(1, te.var("n"), (10, 1, 40))
     library = lw.compile(function, target=V3, precision="strict", jobs=1)
