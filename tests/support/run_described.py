@@ -25,9 +25,9 @@ MINUTES = 20
 """That all rounds take, on two idle cores, if each test in one round does not take longer."""
 BEGIN_SECONDS = 30
 """That a round takes before its first test: each process reads all of them."""
-FILLED = 0.8
-"""The part of the time of all processes that tests take, by what they took before: some processes end earlier than
-others, and nothing is compiled yet for a machine that is described."""
+FILLED = 0.4
+"""The part of the time of all processes that tests take, by the least time that they took before: nothing is compiled
+yet for a machine that is described, and some processes end earlier than others."""
 
 
 @contextmanager
