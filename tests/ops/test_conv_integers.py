@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright import te
@@ -16,19 +17,8 @@ CASES = {
 
 
 def wrapped_sums(x, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), groups=1):
-    """The definition, in 64 bits, of which the dtype keeps the lower ones."""
-    x = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (padding[0],) * 2, (padding[1],) * 2))
-    (n, _, *extents), (k, per_group, *window) = x.shape, weight.shape
-    out = [(e - (r - 1) * d - 1) // s + 1 for e, r, d, s in zip(extents, window, dilation, strides, strict=True)]
-    y = np.zeros((n, groups, k // groups, *out), np.int64)
-    for i in range(window[0]):
-        for j in range(window[1]):
-            rows = slice(i * dilation[0], i * dilation[0] + (out[0] - 1) * strides[0] + 1, strides[0])
-            columns = slice(j * dilation[1], j * dilation[1] + (out[1] - 1) * strides[1] + 1, strides[1])
-            part = x[:, :, rows, columns].reshape(n, groups, per_group, *out)
-            factors = weight[:, :, i, j].reshape(groups, k // groups, per_group).astype(np.int64)
-            y += np.einsum("ngchw,gkc->ngkhw", part, factors)
-    return y.reshape(n, k, *out).astype(weight.dtype)
+    """The definition, exact in float64 for such numbers, of which the dtype keeps the lower bits."""
+    return windows.conv(x, weight, strides, padding * 2, dilation, groups).astype(np.int64).astype(weight.dtype)
 
 
 @pytest.mark.parametrize("opened", [False, True])
