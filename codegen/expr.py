@@ -69,7 +69,7 @@ class ExprEmitter:
         self.options = options
         self.facts = IndexFacts()
         self.variables: dict[Var, llvm_ir.Value] = {}
-        self.memory = MemoryEmitter(builder, self.facts, self.value)
+        self.memory = MemoryEmitter(builder, target, self.facts, self.value)
         self.checks: Checks | None = None
         self._index_flags = () if options.debug else ("nsw",)  # a debug build finds the overflown index out of bounds
         self._scopes: list[dict[Expr, llvm_ir.Value]] = [{}]

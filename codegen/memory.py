@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from llvmlite import ir as llvm_ir
 
 from ..base.dtype import INDEX, DType
+from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
 from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
 from .lanes import Splat
+from .narrow_stores import kept_narrow
 from .types import (
     I1,
     I8,
@@ -50,9 +52,10 @@ class MemoryEmitter:
     its address."""
 
     def __init__(
-        self, builder: llvm_ir.IRBuilder, facts: IndexFacts, value_of: Callable[[Expr], llvm_ir.Value]
+        self, builder: llvm_ir.IRBuilder, target: Target, facts: IndexFacts, value_of: Callable[[Expr], llvm_ir.Value]
     ) -> None:
         self.builder = builder
+        self._target = target
         self.facts = facts
         self.pointers: dict[Var, llvm_ir.Value | Slots] = {}
         self._value_of = value_of
@@ -162,6 +165,8 @@ class MemoryEmitter:
         if not isinstance(value.type, llvm_ir.VectorType):
             value, mask = _one_lane(self.builder, value), _one_lane(self.builder, mask)
         mask = splat(self.builder, mask, value.type.count) if lanes_of(mask) != value.type.count else mask
+        if self._target.has("avx512f"):
+            value, mask = kept_narrow(self.builder, value, mask)
         args = [value, pointer, llvm_ir.Constant(I32, align), mask]
         call_intrinsic(self.builder, "masked.store", [value.type, PTR], llvm_ir.VoidType(), args)
 
