@@ -181,7 +181,8 @@ class Schedule:
         axes: Callable[..., Any] | str | None = None,
     ) -> Tensor:
         """Copy a tensor into memory of its own for one or several readers; gives the copy. ``pad`` is what the copy
-        holds beyond the ends of the tensor, where a reader is rounded up; ``axes``, an index map, gives it other axes.
+        holds beyond the ends of the tensor, where a reader is rounded up: a number, or the nearest element if it is
+        ``"edge"``; ``axes``, an index map, gives it other axes.
 
         See ``primitives/caching.py``.
         """

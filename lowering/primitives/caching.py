@@ -13,7 +13,7 @@ from ...ir.build import index_var
 from ...ir.constants import ZERO, const
 from ...ir.expr import Axis, Expr, IfThenElse, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS
-from ...ir.makers import logical_and
+from ...ir.makers import logical_and, minimum
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..nest.scans import scan_of, starting_place
@@ -26,6 +26,8 @@ from .storage import check_scope
 
 NOT_FINITE: Mapping[str, float] = {name: float(name) for name in ("inf", "-inf", "nan")}
 """What ``pad`` calls numbers that JSON has none for."""
+NEAREST = "edge"
+"""What ``pad`` calls the nearest element of the tensor, as ``te.pad`` does."""
 
 
 def _copy_axes(op_axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
@@ -42,7 +44,8 @@ class CacheRead(StageStep):
 
     Arguments: ``scope`` of the copy, ``readers`` the names of the stages that shall read it, ``pad`` what it holds
     beyond the ends of the tensor, where a reader is rounded up and so reads on: a number that the dtype can hold, or
-    ``"inf"``, ``"-inf"``, ``"nan"``. A copy without it has nothing there that could be read.
+    ``"inf"``, ``"-inf"``, ``"nan"``, or ``"edge"`` for the nearest element of the tensor. A copy without it has nothing
+    there that could be read.
     ``axes`` gives the copy other axes than the tensor's, and so other loops: an index map, as ``transform_layout``
     takes it, of which each result is an axis; one of digits, as ``i % 4``, has all of them. Where it leaves elements of
     the copy empty, these hold ``pad``.
@@ -89,7 +92,9 @@ class CacheRead(StageStep):
                 "Say what they hold: pad=0.",
             )
         element: Expr = tensor[indices]
-        if self.pad is not None and axes:
+        if self.pad == NEAREST:
+            element = tensor[tuple(minimum(i, extent - 1) for i, extent in zip(indices, tensor.shape, strict=True))]
+        elif self.pad is not None and axes:
             inside = logical_and([given.below(i, extent) for i, extent in zip(indices, tensor.shape, strict=True)])
             element = IfThenElse(inside, element, self._padding(state, source, tensor.dtype))
         body = given.body(element, NO_FACTS)
@@ -115,7 +120,7 @@ class CacheRead(StageStep):
             raise schedule_error(
                 state,
                 f"cannot cache_read {source.name} with pad={self.pad!r}: {error}",
-                f"Give a number that {kind} can hold, or one of {', '.join(map(repr, NOT_FINITE))}.",
+                f"Give a number that {kind} can hold, or one of {', '.join(map(repr, (*NOT_FINITE, NEAREST)))}.",
             ) from None
 
     def _check(self, state: ScheduleState, source: Stage) -> None:

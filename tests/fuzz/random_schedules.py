@@ -63,7 +63,7 @@ def apply_step(s, step):
         case "cache_read":
             source = stages[which % len(stages)]
             readers = [r.name for r in s.state.consumers(source)][: 1 + y % 2] or [others.name]
-            pad, axes = (None, None, *PADS)[(x + y) % 6], axes_for(source, x, y)
+            pad, axes = (None, None, *PADS)[(x + y) % (2 + len(PADS))], axes_for(source, x, y)
             s.cache_read(source.name, ("local", "global")[number % 2], readers, pad=pad, axes=axes)
         case "rfactor":
             reductions = [c for c in computed if any(loop.reduce for loop in c.loops.values())]
@@ -87,7 +87,7 @@ def apply_step(s, step):
             raise AssertionError(f"apply_step does not know {primitive}")
 
 
-PADS = (0, 1, "nan", "-inf")
+PADS = (0, 1, "nan", "-inf", "edge")
 
 
 def round_up_copies(s, name, which, x, y, number):
@@ -95,7 +95,7 @@ def round_up_copies(s, name, which, x, y, number):
     if name in s.state.outputs:
         name = s.cache_write(name, "global").op.name
     for source in s.state.stage(name).op.inputs:
-        s.cache_read(s.state.stage_of(source).name, "global", [name], pad=PADS[(x + y) % 4] if which % 3 else 0)
+        s.cache_read(s.state.stage_of(source).name, "global", [name], pad=PADS[(x + y) % len(PADS)] if which % 3 else 0)
     leaves = list(s.state.stage(name).leaves)
     for k, loop in enumerate(leaves):
         if len(leaves) == 1 or (x + k) % 3 or not k:

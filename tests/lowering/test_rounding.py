@@ -396,3 +396,50 @@ def test_memory_is_had_also_where_rows_that_are_read_as_one_are_empty(n):
     value = small(1, n)
     for found in results(s, [x, flat], [value], (n,)):
         np.testing.assert_array_equal(found, value[0] * 2)
+
+
+def edged(inline):
+    """Tiles of 4 rows of an open number, which read the last row again beyond their end."""
+    n = te.var("n")
+    s, args, total = product(n=n, m=16)
+    copy = s.cache_read(args[0], "global", [total], pad="edge")
+    if inline:
+        s[copy].compute_inline()
+    i, j, _ = s[total].loops
+    _, i_inner = s[total].split(i, 4, tail="round_up")
+    s[total].reorder(s[total].loops[0], s[total].loops[3], i_inner, j)
+    s[total].vectorize(j)
+    s[total].unroll(i_inner)
+    return s, args
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 10])
+def test_the_nearest_element_stands_beyond_the_end(inline, n):
+    s, args = edged(inline)
+    check_product(s, args, n=n, m=16)
+
+
+def test_reads_of_the_nearest_element_need_no_test_and_no_memory():
+    s, _ = edged(inline=True)
+    text = str(s)
+    assert " if " not in text
+    assert "A.global: " not in text
+    assert "min(" in text
+
+
+def test_a_copy_holds_the_nearest_element_of_each_axis():
+    A = te.placeholder((3, 5), "float32", name="A")
+    B = te.compute((3, 5), lambda i, j: A[i, j] * 2, name="B")
+    C = te.compute((3, 5), lambda i, j: B[i, j] + 1, name="C")
+    s = lw.create_schedule(C)
+    s.cache_read(A, "global", [B], pad="edge")
+    for axis, factor in enumerate((4, 8)):
+        s[B].round_up(s[B].loops[axis], factor=factor)
+    a = small(3, 5)
+    for found in results(s, [A, C], (a,), (3, 5)):
+        np.testing.assert_array_equal(found, a * 2 + 1)
+    assert 'pad="edge"' in str(s.trace)
+    replayed = lw.create_schedule(C)
+    replayed.replay(s.trace)
+    assert str(replayed) == str(s)
