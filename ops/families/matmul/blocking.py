@@ -142,11 +142,16 @@ def schedule_blocked(
     copyable = left not in keep and not any(source.op.inputs for source in left.op.inputs)
     blocking = decide_blocking(schedule, product, plan, target, right_layout, pack, copyable)
     tile = blocking.tile
-    ragged = bool((const_int(core.shape[-1]) or 1) % tile.columns)
+    columns = const_int(core.shape[-1]) or 1
+    width = (const_int(right.shape[-1]) or 1) if right_layout == "panels" else tile.columns
+    ragged = math.ceil(columns / width) * width % tile.columns if right_layout == "panels" else columns % tile.columns
     panels = right
-    if pack or (ragged and right_layout != "panels"):
-        panels = schedule.cache_read(right, "local", [core], pad=0)
+    if pack or ragged:
+        panels = schedule.cache_read(right, "local", [core], pad="edge" if right_layout == "panels" else 0)
     rows = _row_copies(schedule, core, left) if blocking.copies_rows else None
+    if _is_ragged(core, tile):  # the last tile reads the last row again
+        nearest = schedule.cache_read(left if rows is None else rows, "local", [core], pad="edge")
+        schedule[nearest].compute_inline()
     for factor in (left, right):
         if factor.op.inputs and factor is not rows and factor not in keep:
             schedule[factor].compute_inline()
@@ -154,6 +159,8 @@ def schedule_blocked(
         _copy_rows(schedule[rows], tile, target)
     stage = schedule[main]
     *outer, row, column = stage.loops[: main.ndim]
+    if main.ndim > core.ndim:  # the rows of several matrices are those of one
+        outer, row = [], stage.fuse(*outer, row)
     panel, column = stage.split(column, factor=tile.columns)
     chunk, panel = stage.split(panel, factor=blocking.chunk)
     vector, lane = stage.split(column, factor=tile.lanes)
@@ -175,7 +182,7 @@ def schedule_blocked(
         _pack_panels(schedule[panels], blocking, right_layout)
     elif panels is not right:  # where it lies, and 0 beyond its end
         schedule[panels].compute_inline()
-    term = _sum_terms(schedule[core], blocking)
+    term = _sum_terms(schedule[core], blocking, width)
     if blocking.ahead:
         fetch_ahead(schedule[core], panels, term, blocking.ahead)
     if bytes_of(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
@@ -214,13 +221,17 @@ def decide_blocking(
     return Blocking(tile, chunk, copies_rows, packs_chunks, steps, ahead, blocks)
 
 
-def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
-    """Keep a tile of sums in registers while the reduction runs; gives the loop over it."""
+def _sum_terms(stage: StageView, blocking: Blocking, width: int) -> LoopView:
+    """Keep a tile of sums in registers while the reduction runs; gives the loop over it. Columns fill panels of a
+    ``width``."""
     (core,) = stage.op.outputs
     tile, steps = blocking.tile, blocking.steps
     *outer, row, column, term = stage.loops
-    if (const_int(core.shape[-1]) or 1) % tile.columns:
-        column = stage.round_up(column, factor=tile.columns)
+    ragged_rows = _is_ragged(core, tile)
+    if ragged_rows or (const_int(core.shape[-1]) or 1) % width:
+        column = stage.round_up(column, factor=width)
+    if ragged_rows:
+        row = stage.round_up(row, factor=tile.rows)
     vector, lane = stage.split(column, factor=tile.lanes)
     inner: list[LoopView] = []
     if steps > 1:
@@ -231,6 +242,11 @@ def _sum_terms(stage: StageView, blocking: Blocking) -> LoopView:
     for loop in (*inner, row, vector):
         stage.unroll(loop)
     return term
+
+
+def _is_ragged(core: Tensor, tile: RegisterTile) -> bool:
+    """Whether there may be any number of rows, so that all tiles have to be full for their sums to be in registers."""
+    return tile.rows > 1 and const_int(core.shape[-2]) is None
 
 
 def _row_copies(schedule: Schedule, core: Tensor, left: Tensor) -> Tensor:

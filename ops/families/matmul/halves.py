@@ -28,8 +28,11 @@ from ...definition.cost import moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from .blocking import Blocking, BlockingPlan, choose_blocking, schedule_blocked, with_tile
+from .joined_rows import computing
 from .panels import MatrixProduct, ProductStages, RightLayout, apart, right_layout, sum_of_products
 
+PAIR_BY_PAIR = "pair by pair"
+"""The order of the sums of products of pairs, with any tile."""
 PACKED = 8.0
 """How long it takes to make factors and to copy them to panels, in times through the memory of what they come from."""
 
@@ -155,9 +158,9 @@ def factor_plan(product: MatrixProduct, tile: RegisterTile, pack: bool, target: 
     return BlockingPlan(tile, pack, lambda tile, _: replace(with_tile(product, tile, target), copies_rows=True))
 
 
-def factor_cycles(product: MatrixProduct, blocking: Blocking, made: Sequence[TensorType], target: Target) -> float:
+def factor_cycles(product: MatrixProduct, tile: RegisterTile, made: Sequence[TensorType], target: Target) -> float:
     """What a product of factors takes, those of ``made`` included."""
-    return product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + PACKED * moved(made)
+    return product.cycles(tile, target.fma_per_cycle) + product.moved() + PACKED * moved(made)
 
 
 def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
@@ -170,14 +173,14 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
     if kind is BFLOAT16 and multiplies_pairs(target):
         offers.append(("matmul.pairs", 16, Pairs, of_factors(product, count_pairs(product.reduction_extent), INT32)))
     for name, plevel, implementation, factors in offers:
-        blocking = factor_blocking(factors, target)
-        plan = factor_plan(factors, blocking.tile, True, target)
+        tile = factor_blocking(factors, target).tile
+        plan = factor_plan(factors, tile, True, target)
         made = implementation(plan, product.reduction_extent, product.transposed)
         strategy.add_implementation(
-            made.compute,
+            computing(product, made.compute),
             made.schedule,
             name,
             plevel,
             keeps_order=implementation is Widened,
-            cost=factor_cycles(factors, blocking, [product.left, product.right], target),
+            cost=factor_cycles(factors, tile, [product.left, product.right], target),
         )

@@ -25,6 +25,7 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from ..byte_words import BYTES, ByteProduct, count_words, word, words_of_rows
 from .blocking import Blocking, BlockingPlan, schedule_blocked
+from .joined_rows import computing
 from .panels import (
     FEW_ROWS,
     MatrixProduct,
@@ -37,6 +38,8 @@ from .panels import (
     sum_of_products,
 )
 
+EXACT = "exact"
+"""The order of sums of integers, which gives the same bits as any other."""
 PACKED = 16.0
 """How long it takes to make words of a factor and to copy them to panels, in times through its memory."""
 
@@ -161,15 +164,23 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     pack = product.transposed or product.rows > tile.rows
     paneled = BytePaneled(tile, product.reduction_extent, product.transposed, pack)
     strategy.add_implementation(
-        paneled.compute,
+        computing(product, paneled.compute),
         paneled.schedule,
         "matmul.bytes",
         15,
         cost=word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right]),
+        sums=EXACT,
     )
     if not product.transposed:
         tile = few_rows_tile(product, target)
         in_place = BytePaneled(tile, product.reduction_extent, transposed=False, pack=False)
         cost = word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right])
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
-            strategy.add_implementation(in_place.compute, in_place.schedule, "matmul.bytes_few_rows", 16, cost=cost)
+            strategy.add_implementation(
+                computing(product, in_place.compute),
+                in_place.schedule,
+                "matmul.bytes_few_rows",
+                16,
+                cost=cost,
+                sums=EXACT,
+            )

@@ -20,32 +20,35 @@ from ...definition.attrs import Attrs, attr
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import broadcast_shapes, tensor_argument
-from ...definition.strategy import Compute, OpStrategy, register_strategy, schedule_default
+from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .cblas import add_cblas
 from .dots import add_dots
 from .halves import add_halves
 from .int8 import add_bytes
+from .joined_rows import computing, join_rows
 from .long import add_long
 from .packed import packed_candidates
 from .packed_bytes import packed_byte_candidates
 from .packed_pairs import packed_pair_candidates
 from .paneled import add_paneled
-from .panels import MatrixProduct, ProductStages, apart, batch_index, matrix_product
+from .panels import MatrixProduct, ProductCompute, ProductStages, apart, batch_index, matrix_product
 from .strassen import strassen_candidates
 from .streamed import add_streamed
 
 # What all products of matrices have.
 
 
-def add_products(strategy: OpStrategy, compute: Compute, product: MatrixProduct | None, target: Target) -> None:
+def add_products(strategy: OpStrategy, compute: ProductCompute, product: MatrixProduct | None, target: Target) -> None:
     """Offer the implementations for products of matrices. Those of floats schedule the definition, ``compute``."""
     if product is not None:
-        add_paneled(strategy, compute, product, target)
-        add_long(strategy, compute, product, target)
-        add_streamed(strategy, compute, product, target)
-        add_bytes(strategy, product, target)
-        add_halves(strategy, product, target)
+        joined = join_rows(product) if product.right.ndim == 2 and not product.left_transposed else product
+        add_paneled(strategy, computing(joined, compute), joined, target)
+        add_bytes(strategy, joined, target)
+        add_halves(strategy, joined, target)
         add_dots(strategy, product, target)
+        if not joined.joins_rows:
+            add_long(strategy, compute, product, target)
+            add_streamed(strategy, compute, product, target)
 
 
 def _uses_of_constant(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
@@ -55,10 +58,11 @@ def _uses_of_constant(call: Call, given: ValueLayout | None, target: Target) -> 
         return
     product = matrix_product([a.type, b.type], call.type, call.attrs.transposed)
     if product is not None and product.right.ndim == 2:
-        yield from packed_candidates(product, target)
+        joined = join_rows(product)
+        yield from packed_candidates(joined, target)
         yield from strassen_candidates(product, target)
-        yield from packed_byte_candidates(product, target)
-        yield from packed_pair_candidates(product, target)
+        yield from packed_byte_candidates(joined, target)
+        yield from packed_pair_candidates(joined, target)
 
 
 # nn.matmul

@@ -22,6 +22,7 @@ from ....graph.types import TensorType, Type, tensor_type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
 from ....lowering.schedule import Schedule
+from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator, check_contraction, narrowed, product_dtype, widened
 from ...definition.attrs import Attrs, attr
@@ -29,9 +30,11 @@ from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
-from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked
+from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked, with_tile
 from .halves import Widened, factor_blocking, factor_cycles, factor_plan, of_factors
-from .panels import MatrixProduct, ProductStages, matrix_product, sum_of_products
+from .joined_rows import computing, join_rows
+from .open_rows import offer_by_rows
+from .panels import TERM_BY_TERM, MatrixProduct, ProductStages, matrix_product, sum_of_products
 
 WORD_BYTES = 4
 
@@ -123,28 +126,38 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
     sums = accumulator(kind.dtype)
     width, lanes = const_int(panels.shape[-1]) or 1, target.lanes(sums)
     product = matrix_product(inputs, result, transposed=False)
+    product = None if product is None else join_rows(product)
     if product is None or width % lanes or not kind.dtype.is_float:
         return strategy
     if kind.dtype is not sums:
         factors = of_factors(product, product.reduction_extent, sums)
-        blocking = factor_blocking(factors, target, width // lanes)
-        halves = PackedHalves(
-            factor_plan(factors, blocking.tile, False, target), product.reduction_extent, transposed=False
-        )
-        cost = factor_cycles(factors, blocking, [product.left], target)
-        strategy.add_implementation(
-            halves.compute_in_panels, halves.schedule_in_panels, "packed_matmul.widened", plevel=15, cost=cost
-        )
+
+        def offer_widened(name: str, plevel: int, tile: RegisterTile) -> None:
+            plan, cost = factor_plan(factors, tile, False, target), factor_cycles(factors, tile, [product.left], target)
+            made = PackedHalves(plan, product.reduction_extent, transposed=False)
+            strategy.add_implementation(
+                computing(product, made.compute_in_panels),
+                made.schedule_in_panels,
+                name,
+                plevel,
+                cost=cost,
+                sums=TERM_BY_TERM,
+            )
+
+        tile = factor_blocking(factors, target, width // lanes).tile
+        offer_by_rows(strategy, product, "packed_matmul.widened", tile, target, offer_widened)
     else:
-        blocking = choose_blocking(product, target, width // lanes)
-        made = PackedProduct(blocking_plan(product, blocking.tile, False, target))
-        strategy.add_implementation(
-            _compute,
-            made.schedule,
-            "packed_matmul.blocked",
-            plevel=15,
-            cost=product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking),
-        )
+
+        def offer_blocked(name: str, plevel: int, tile: RegisterTile) -> None:
+            made = PackedProduct(blocking_plan(product, tile, False, target))
+            copied = copying(product, with_tile(product, tile, target))
+            cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + copied
+            strategy.add_implementation(
+                computing(product, _compute), made.schedule, name, plevel, cost=cost, sums=TERM_BY_TERM
+            )
+
+        tile = choose_blocking(product, target, width // lanes).tile
+        offer_by_rows(strategy, product, "packed_matmul.blocked", tile, target, offer_blocked)
     return strategy
 
 

@@ -30,7 +30,9 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from ..byte_words import BYTES, ByteProduct, count_words
-from .int8 import WordStages, byte_tile, schedule_words, sum_words, word_cycles
+from .int8 import EXACT, WordStages, byte_tile, schedule_words, sum_words, word_cycles
+from .joined_rows import computing, join_rows
+from .open_rows import offer_by_rows
 from .packed import WordPanels, product_by_panels
 from .panels import MatrixProduct, matrix_product
 
@@ -121,16 +123,18 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
     strategy.add_implementation(_compute, schedule_default, "packed_byte_matmul.direct")
     width = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1
     product = matrix_product(inputs, result, transposed=False)
+    product = None if product is None else join_rows(product)
     lanes = target.lanes(INT32)
     if product is not None and width % lanes == 0:
-        made = PackedBytes(product, byte_tile(product, target, width // lanes))
-        strategy.add_implementation(
-            made.compute,
-            made.schedule,
-            "packed_byte_matmul.words",
-            plevel=15,
-            cost=word_cycles(product, made.tile, target) + product.moved(),
-        )
+
+        def offer(name: str, plevel: int, tile: RegisterTile) -> None:
+            made, cost = PackedBytes(product, tile), word_cycles(product, tile, target) + product.moved()
+            strategy.add_implementation(
+                computing(product, made.compute), made.schedule, name, plevel, cost=cost, sums=EXACT
+            )
+
+        tile = byte_tile(product, target, width // lanes)
+        offer_by_rows(strategy, product, "packed_byte_matmul.words", tile, target, offer)
     return strategy
 
 

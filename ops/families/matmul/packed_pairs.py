@@ -21,6 +21,7 @@ from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.simplify import simplify
+from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs, attr
 from ...definition.layout_rule import LayoutCandidate, Packed
@@ -28,6 +29,7 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .halves import (
+    PAIR_BY_PAIR,
     Pairs,
     count_pairs,
     factor_blocking,
@@ -37,6 +39,8 @@ from .halves import (
     of_factors,
     pair_of,
 )
+from .joined_rows import computing, join_rows
+from .open_rows import offer_by_rows
 from .packed import WordPanels, product_by_panels
 from .panels import MatrixProduct, matrix_product
 
@@ -107,14 +111,24 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
     strategy.add_implementation(_compute, schedule_default, "packed_pair_matmul.direct")
     width, lanes = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1, target.lanes("float32")
     product = matrix_product(inputs, result, transposed=False)
+    product = None if product is None else join_rows(product)
     if product is not None and width % lanes == 0:
         words = _words_of(product)
-        blocking = factor_blocking(words, target, width // lanes)
-        made = Pairs(factor_plan(words, blocking.tile, False, target), product.reduction_extent, transposed=False)
-        cost = factor_cycles(words, blocking, [product.left], target)
-        strategy.add_implementation(
-            made.compute_in_panels, made.schedule_in_panels, "packed_pair_matmul.blocked", plevel=15, cost=cost
-        )
+
+        def offer(name: str, plevel: int, tile: RegisterTile) -> None:
+            plan, cost = factor_plan(words, tile, False, target), factor_cycles(words, tile, [product.left], target)
+            made = Pairs(plan, product.reduction_extent, transposed=False)
+            strategy.add_implementation(
+                computing(product, made.compute_in_panels),
+                made.schedule_in_panels,
+                name,
+                plevel,
+                cost=cost,
+                sums=PAIR_BY_PAIR,
+            )
+
+        tile = factor_blocking(words, target, width // lanes).tile
+        offer_by_rows(strategy, product, "packed_pair_matmul.blocked", tile, target, offer)
     return strategy
 
 

@@ -10,12 +10,10 @@ from ....lowering.schedule import Schedule
 from ....schedules.product import PACKED_USES
 from ....te.tensor import Tensors
 from ...definition.cost import moved
-from ...definition.strategy import Compute, OpStrategy
+from ...definition.strategy import OpStrategy
 from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked
-from .panels import FEW_ROWS, MatrixProduct, ProductStages, few_rows_tile, right_layout
+from .panels import FEW_ROWS, TERM_BY_TERM, MatrixProduct, ProductCompute, ProductStages, few_rows_tile, right_layout
 
-TERM_BY_TERM = "term by term"
-"""The order of the sums, with any tile: each is in one lane from the first term to the last."""
 SCATTERED = 0.5
 """How much longer it takes, in times through its memory, to read a factor a few neighbours at a time, row by row."""
 PACKED = 4.0
@@ -36,7 +34,7 @@ class Paneled:
         return schedule_blocked(anchor, outputs, self.plan, target, right_layout(self.transposed))
 
 
-def add_paneled(strategy: OpStrategy, compute: Compute, product: MatrixProduct, target: Target) -> None:
+def add_paneled(strategy: OpStrategy, compute: ProductCompute, product: MatrixProduct, target: Target) -> None:
     """Offer it for a product with this definition, where sums are in the dtype of the result; without a copy of a right
     factor that few rows use, or that stays in the first cache."""
     kind = product.result.dtype

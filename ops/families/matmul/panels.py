@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from .... import te
 from ....base.target import Target
@@ -16,13 +16,15 @@ from ....ir.makers import as_index
 from ....ir.open_extents import MANY_ROWS
 from ....schedules.blocks import largest_divisor
 from ....schedules.register_tile import FULL_RATE, RegisterTile, step_cycles
-from ....te.tensor import Tensor
+from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements_of, moved
 from ...definition.implementation import Stages
 from ...definition.relations import tensor_argument
 
 FEW_ROWS = 4
 """For so few rows, the right factor is read where it lies: a copy would cost more than it saves."""
+TERM_BY_TERM = "term by term"
+"""The order of the sums, with any tile: each is in one lane from the first term to the last."""
 RightLayout: TypeAlias = Literal["rows", "columns", "panels"]
 """How a right factor is read: as [batch…, K, N], as [batch…, N, K], or as panels [tiles, K, width]."""
 
@@ -35,13 +37,15 @@ def right_layout(transposed: bool) -> RightLayout:
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``, with known K and N, at least 1. The compute
-    reads the left factor as [batch…, K, M] if ``left_transposed``; its type is by rows all the same."""
+    reads the left factor as [batch…, K, M] if ``left_transposed``; its type is by rows all the same. If it
+    ``joins_rows``, the left factor and the result are those of one matrix that has the rows of several."""
 
     left: TensorType
     right: TensorType
     result: TensorType
     transposed: bool
     left_transposed: bool = False
+    joins_rows: bool = False
 
     @property
     def rows(self) -> int:
@@ -92,6 +96,12 @@ class ProductStages(Stages):
     right: Tensor
 
 
+class ProductCompute(Protocol):
+    """The compute of a product of two factors."""
+
+    def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages: ...
+
+
 def matrix_product(
     inputs: Sequence[Type], result: Type, transposed: bool, left_transposed: bool = False
 ) -> MatrixProduct | None:
@@ -104,9 +114,10 @@ def matrix_product(
 
 
 def few_rows_tile(product: MatrixProduct, target: Target) -> RegisterTile:
-    """A tile for rows too few to copy the right factor for: full ones, if that can be."""
+    """A tile for rows too few to copy the right factor for: full ones, if that can be; open ones are rounded up."""
     lanes, sums = target.lanes(product.result.dtype), target.vector_registers // 2
-    rows = largest_divisor(const_int(product.left.shape[-2]), FEW_ROWS)
+    known = const_int(product.left.shape[-2])
+    rows = FEW_ROWS if known is None else largest_divisor(known, FEW_ROWS)
     return RegisterTile(rows, largest_divisor(math.ceil(product.columns / lanes), sums // (rows + 1)), lanes)
 
 

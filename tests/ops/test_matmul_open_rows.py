@@ -1,0 +1,122 @@
+"""Products whose number of rows only a run knows: kernels by tiles of several heights, without a test in their sums."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import loopwright as lw
+from loopwright.te import var as dimension
+
+HOST = lw.resolve_target("native")
+TARGETS = ["native", *(name for name in ("x86-64-v3", "x86-64") if HOST.has("avx2"))]
+ROWS = [0, 1, 2, 3, 4, 5, 7, 8, 9, 13, 16, 17, 31, 33, 40]
+TOLERANCE = {"float32": 2e-6, "float16": 1e-3, "bfloat16": 8e-3}
+"""Of the largest result."""
+
+
+def numbers(shape, dtype, seed):
+    """Numbers of a dtype, and the same in float64."""
+    rng = np.random.default_rng([seed, *shape])
+    if dtype in ("int8", "uint8"):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        made = rng.integers(low, high + 1, shape).astype(dtype)
+    else:
+        made = rng.standard_normal(shape).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    return made, made.astype(np.float64)
+
+
+def compiled(x, w, target, bias=None):
+    """An engine of x · w, with a bias and a relu behind it if there is one."""
+    made = lw.nn.matmul(x, w)
+    if bias is not None:
+        made = lw.nn.relu(made + lw.const(bias))
+    return lw.Engine(lw.compile(lw.Function([x], made), target, jobs=1))
+
+
+def check(found, wanted, dtype):
+    if dtype in TOLERANCE:
+        assert np.abs(found.astype(np.float64) - wanted).max(initial=0) <= TOLERANCE[dtype] * np.abs(wanted).max(
+            initial=1
+        )
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "uint8"])
+@pytest.mark.parametrize(("terms", "columns"), [(64, 200), (37, 97), (1024, 48)])
+def test_products_by_a_constant_are_right_for_any_number_of_rows(terms, columns, dtype, target):
+    w, exact = numbers((terms, columns), "int8" if dtype == "uint8" else dtype, 1)
+    engine = compiled(lw.var("x", (dimension("n"), terms), dtype), lw.const(w), target)
+    for rows in ROWS:
+        x, wide = numbers((rows, terms), dtype, 2)
+        check(engine([x])[0], wide @ exact, dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_follows_a_product_is_computed_for_the_rows_that_there_are(target):
+    w, exact = numbers((48, 130), "float32", 3)
+    bias = np.linspace(-4, 4, 130, dtype=np.float32)
+    engine = compiled(lw.var("x", (dimension("n"), 48)), lw.const(w), target, bias)
+    for rows in ROWS:
+        x, wide = numbers((rows, 48), "float32", 4)
+        check(engine([x])[0], np.maximum(wide @ exact + bias, 0), "float32")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_a_row_has_the_same_bits_among_any_others(dtype):
+    w, _ = numbers((512, 96), dtype, 5)
+    engine = compiled(lw.var("x", (dimension("n"), 512), dtype), lw.const(w), "native")
+    x, _ = numbers((40, 512), dtype, 6)
+    whole = engine([x])[0]
+    for rows in ROWS:
+        np.testing.assert_array_equal(engine([x[:rows]])[0], whole[:rows])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_a_factor_that_is_no_constant_serves_an_open_number_of_rows(dtype, target):
+    x, w = lw.var("x", (dimension("n"), 40), dtype), lw.var("w", (40, 70), dtype)
+    engine = lw.Engine(lw.compile(lw.Function([x, w], lw.nn.matmul(x, w)), target, jobs=1))
+    right, exact = numbers((40, 70), dtype, 7)
+    for rows in ROWS:
+        left, wide = numbers((rows, 40), dtype, 8)
+        check(engine([left, right])[0], wide @ exact, dtype)
+
+
+def test_sums_of_open_rows_have_no_test_among_their_steps():
+    x = lw.var("x", (dimension("n"), 96))
+    w, _ = numbers((96, 64), "float32", 9)
+    library = lw.compile(lw.Function([x], lw.nn.matmul(x, lw.const(w))), "x86-64-v4", jobs=1)
+    (nest,) = (f.loop_ir for f in library.functions)
+    steps = [line for line in nest.splitlines() if "_reg[" in line and "broadcast(p0" in line]
+    assert steps
+    assert not [line for line in nest.splitlines() if " where " in line and "p1[" in line]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
+@pytest.mark.parametrize("shape", [(None, None), (None, 1), (5, 3), (2, None), (3, 2, 7)], ids=str)
+def test_few_rows_of_many_matrices_are_those_of_one(shape, dtype, target):
+    """A sequence whose batch comes second."""
+    extents = tuple(dimension(f"d{k}") if extent is None else extent for k, extent in enumerate(shape))
+    w, exact = numbers((40, 72), dtype, 10)
+    engine = compiled(lw.var("x", (*extents, 40), dtype), lw.const(w), target)
+    for given in (1, 4, 33):
+        sizes = tuple(given + k if extent is None else extent for k, extent in enumerate(shape))
+        x, wide = numbers((*sizes, 40), dtype, 11)
+        check(engine([x])[0], wide @ exact, dtype)
+
+
+@pytest.mark.parametrize("shape", [(None, None), (None, 1), (6, 3)], ids=str)
+def test_what_follows_joined_rows_has_the_axes_of_the_matrices(shape):
+    extents = tuple(dimension(f"d{k}") if extent is None else extent for k, extent in enumerate(shape))
+    x, y = lw.var("x", (*extents, 24)), lw.var("y", (extents[1], 40))
+    w, exact = numbers((24, 40), "float32", 12)
+    made = lw.nn.relu(lw.nn.matmul(x, lw.const(w)) + y)
+    engine = lw.Engine(lw.compile(lw.Function([x, y], made), jobs=1))
+    for given in (1, 5, 18):
+        sizes = tuple(given + k if extent is None else extent for k, extent in enumerate(shape))
+        left, wide = numbers((*sizes, 24), "float32", 13)
+        added, _ = numbers((sizes[1], 40), "float32", 14)
+        check(engine([left, added])[0], np.maximum(wide @ exact + added, 0), "float32")
