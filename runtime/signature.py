@@ -23,7 +23,7 @@ Values: TypeAlias = Mapping[str, object] | Sequence[object] | SupportsDLPack | A
 
 
 class Signature:
-    """The inputs and outputs of a model."""
+    """The inputs and outputs of a model. Mutable: it remembers the shape of each input that was checked last."""
 
     def __init__(self, model: CompiledModel) -> None:
         self.name = model.name
@@ -34,6 +34,7 @@ class Signature:
         self._strings = model.string_inputs
         self._order = self.inputs.names
         self._names = set(self._order)
+        self._wanted: list[tuple[np.dtype[Any], tuple[object, ...]]]
         self._wanted = [(spec.dtype.to_numpy(), spec.shape) for spec in self.inputs]
         forms = model.grouped_inputs
         self._grouped = GroupedInputs(model.name, forms, self.inputs) if forms else None
@@ -68,6 +69,8 @@ class Signature:
             fits = type(value) is np.ndarray and value.dtype is dtype and value.shape == shape
             if not (fits and (flags := value.flags).c_contiguous and flags.aligned):
                 found[k] = self.input_array(k, value)
+                if type(value) is np.ndarray and value.dtype is dtype:
+                    wanted[k] = dtype, value.shape
         return self.native(found) if self._strings else found
 
     def native(self, arrays: Sequence[Array]) -> list[Array]:

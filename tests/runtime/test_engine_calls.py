@@ -167,3 +167,22 @@ def test_the_backend_takes_an_input_by_itself_in_order_or_by_name():
     for given in ([X, X], {"z": X}, {"x": X, 0: X}):
         with pytest.raises(lw.RuntimeArgumentError, match=r"digits takes .* input"):
             prepared.run(given)
+
+
+def test_shapes_are_checked_after_runs_on_others():
+    """A run remembers the shapes that it found right; they are those of its own inputs."""
+    n = lw.te.var("n")
+    x, y = lw.var("x", (n, 4)), lw.var("y", (n, 4))
+    engine = lw.Engine(lw.compile(lw.Function([x, y], x + y), jobs=1))
+    for rows in (3, 3, 5, 3):
+        a = np.full((rows, 4), rows, np.float32)
+        np.testing.assert_array_equal(engine([a, a])[0], a + a)
+    three, five = np.ones((3, 4), np.float32), np.ones((5, 4), np.float32)
+    with pytest.raises(lw.RuntimeArgumentError, match="n = 3 from dimension 0 of input x"):
+        engine([three, five])
+    with pytest.raises(lw.RuntimeArgumentError, match=r"should have shape \(n, 4\), found \(3, 5\)"):
+        engine([np.ones((3, 5), np.float32), three])
+    with pytest.raises(lw.RuntimeArgumentError, match="not contiguous"):
+        engine([np.ones((4, 3), np.float32).T, three])
+    with pytest.raises(lw.RuntimeArgumentError, match="float64"):
+        engine([np.ones((3, 4)), three])
