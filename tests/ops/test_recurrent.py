@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import recurrences
 
+import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
@@ -98,3 +99,28 @@ def test_lengths_beyond_the_extent_reverse_all(ops):
     wanted[:, 0] = x[::-1, 0]
     for native in (False, True):
         np.testing.assert_array_equal(ops.apply(nn.reverse_sequence, x, lengths, native=native), wanted)
+
+
+CELLS = {
+    "lstm": (nn.lstm, 4, lambda x, r, zero: recurrences.lstm(x, r, zero, zero)[0]),
+    "gru": (nn.gru, 3, recurrences.gru),
+    "rnn": (nn.rnn, 1, recurrences.rnn),
+}
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64"])
+@pytest.mark.parametrize("hidden", [16, 21, 40])
+@pytest.mark.parametrize("cell", CELLS)
+def test_an_open_batch_has_full_tiles_and_a_kernel_for_one_row(cell, hidden, target):
+    """Numbers of sequences below, at and beyond a tile's; each has the same bits among any others."""
+    make, gates, reference = CELLS[cell]
+    w, r = floats(gates * hidden, 6), floats(gates * hidden, hidden)
+    x = lw.var("x", (te.var("T"), te.var("B"), 6))
+    library = lw.compile(lw.Function([x], make(x, lw.const(w), lw.const(r))[0]), target, jobs=1)
+    assert any(choice.implementation.endswith(".one_row") for f in library.functions for choice in f.choices)
+    engine, given = lw.Engine(library), floats(5, 11, 6)
+    whole = engine([given])[0]
+    states = reference(given @ w.T, r, np.zeros((1, hidden)))
+    np.testing.assert_allclose(whole, states[1:], rtol=1e-4, atol=1e-5)
+    for batch in (0, 1, 2, 3, 4, 5, 8):
+        np.testing.assert_array_equal(engine([given[:, :batch].copy()])[0], whole[:, :batch])

@@ -19,7 +19,6 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator
 from ...definition.arguments import flag, real
 from ...definition.registry import OpPattern, register_op
-from ...definition.strategy import register_compute
 from .attrs import ActivationLike, RecurrentAttrs, check_activations, parameters_of
 from .sequences import Sequences, as_state, check_arguments, in_dtype, input_products
 from .steps import (
@@ -33,7 +32,7 @@ from .steps import (
     products,
     recurrence_of,
     recurrence_type,
-    schedule_steps,
+    register_steps,
 )
 
 GATES = 3
@@ -54,7 +53,7 @@ def _compute(attrs: RecurrentAttrs, inputs: Tensors, result: Type) -> RecurrentS
     of = recurrence_of(x, r)
     h = te.scan_state(of.states, of.dtype, name="gru.h")
 
-    def old(t: Axis, b: Axis, k: Axis) -> Expr:
+    def old(t: Axis, b: Axis | Expr, k: Axis) -> Expr:
         return h[t - 1, b, k]
 
     update = products(of, r, old, UPDATE, 1, "gru.update")
@@ -111,8 +110,8 @@ RESET_AFTER_GRU_STEPS = register_op(
     OpPattern.OPAQUE,
     RecurrentAttrs,
 )
-register_compute(GRU_STEPS, _compute, schedule_steps)
-register_compute(RESET_AFTER_GRU_STEPS, _compute_reset_after, schedule_steps)
+register_steps(GRU_STEPS, _compute)
+register_steps(RESET_AFTER_GRU_STEPS, _compute_reset_after)
 
 
 def gru(

@@ -21,7 +21,6 @@ from ...definition.accumulate import accumulator
 from ...definition.arguments import flag, real
 from ...definition.attrs import attr
 from ...definition.registry import Op, OpPattern, register_op
-from ...definition.strategy import register_compute
 from .attrs import ActivationLike, RecurrentAttrs, check_activations, parameters_of
 from .sequences import Sequences, as_state, check_arguments, in_dtype, input_products
 from .steps import (
@@ -36,7 +35,7 @@ from .steps import (
     products,
     recurrence_of,
     recurrence_type,
-    schedule_steps,
+    register_steps,
 )
 
 GATES = 4
@@ -96,7 +95,7 @@ _C = ("c", "the cell before the first step, as h")
 
 def _register(name: str, description: str, arguments: Sequence[tuple[str, str]]) -> Op:
     op = register_op(name, description, arguments, _relation, OpPattern.OPAQUE, LstmAttrs)
-    register_compute(op, _compute, schedule_steps)
+    register_steps(op, _compute)
     return op
 
 

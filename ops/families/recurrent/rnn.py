@@ -16,7 +16,6 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import accumulator
 from ...definition.arguments import flag, real
 from ...definition.registry import OpPattern, register_op
-from ...definition.strategy import register_compute
 from .attrs import ActivationLike, RecurrentAttrs, check_activations, parameters_of
 from .sequences import Sequences, as_state, check_arguments, in_dtype, input_products
 from .steps import (
@@ -29,7 +28,7 @@ from .steps import (
     products,
     recurrence_of,
     recurrence_type,
-    schedule_steps,
+    register_steps,
 )
 
 GATES = 1
@@ -63,7 +62,7 @@ RNN_STEPS = register_op(
     OpPattern.OPAQUE,
     RecurrentAttrs,
 )
-register_compute(RNN_STEPS, _compute, schedule_steps)
+register_steps(RNN_STEPS, _compute)
 
 
 def rnn(

@@ -17,12 +17,16 @@ from ....graph.node import Node, tensor_of
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
+from ....ir.makers import minimum
 from ....lowering.schedule import Schedule, create_schedule
 from ....schedules.default_schedule import schedule_stage
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator, widened
-from ...definition.implementation import Stages
+from ...definition.implementation import Compute, Stages
+from ...definition.registry import Op
 from ...definition.relations import FLOAT_KINDS, same_extent, tensor_argument
+from ...definition.strategy import OpStrategy, register_strategy
+from ..matmul.panels import TERM_BY_TERM
 from ..pad import pad
 from ..reshape import reshape
 from ..transpose import transpose
@@ -33,6 +37,10 @@ SUMS = 8
 """Vectors of sums side by side for a single row: a sum waits for the last that was added to it."""
 REGISTERS = 0.75
 """The share of the registers that sums of several rows take."""
+OPEN_ROWS = 4
+"""The rows of a tile of an open batch at most, whose last tile is computed as a whole."""
+PREFERRED = 15
+"""The priority of a kernel that is better than the general one where it serves."""
 
 ARGUMENTS = [
     ("x", "the products of all steps with the input weights, with all biases, [time, batch, gates · hidden]"),
@@ -134,14 +142,15 @@ def first_state(state: Tensor, of: RecurrenceType, name: str) -> Tensor:
 
 
 def products(
-    of: RecurrenceType, r: Tensor, state: Callable[[Axis, Axis, Axis], Expr], first: int, gates: int, name: str
+    of: RecurrenceType, r: Tensor, state: Callable[[Axis, Expr, Axis], Expr], first: int, gates: int, name: str
 ) -> Tensor:
     """The products of the weights of some gates, the first of which has the number ``first``, and a state, which is
     read at step, batch and unit: [time + 1, batch, gates, hidden]."""
     k = te.reduce_axis((0, of.hidden), name="k")
 
     def element(t: Axis, b: Axis, g: Axis, j: Axis) -> Expr:
-        return te.sum(state(t, b, k) * widened(r[j // UNITS, k, g + first, j % UNITS]), axis=k)
+        row = minimum(b.var, of.batch - 1)  # a tile of an open batch goes on beyond the last one
+        return te.sum(state(t, row, k) * widened(r[j // UNITS, k, g + first, j % UNITS]), axis=k)
 
     return te.compute((of.time + 1, of.batch, gates, of.hidden), element, name=name)
 
@@ -151,21 +160,46 @@ def input_gate(of: RecurrenceType, x: Tensor, gate: int, t: Axis, b: Axis, j: Ax
     return te.if_then_else(t >= 1, x[t - 1, b, j + gate * of.hidden], te.const(0, of.dtype))
 
 
+def register_steps(op: Op, compute: Compute) -> None:
+    """Register the strategy of a recurrence with this compute. Where the batch is open, a run of a single row has a
+    kernel of its own."""
+
+    def strategy(attrs: object, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+        batch = tensor_argument(inputs[0], "x").shape[1]
+        made = OpStrategy()
+        made.add_implementation(compute, schedule_steps, f"{op.name}.generic", sums=TERM_BY_TERM)
+        if const_int(batch) is None:
+            with made.specialized(batch <= 1):
+                made.add_implementation(compute, schedule_row, f"{op.name}.one_row", PREFERRED, sums=TERM_BY_TERM)
+        return made
+
+    register_strategy(op, strategy)
+
+
 def schedule_steps(attrs: object, anchor: RecurrentStages, outputs: Tensors, target: Target) -> Schedule:
     """Compute step by step, and in a step tiles of some rows and units in parallel; the sums of all their gates stay in
     registers."""
+    return _scheduled(anchor, outputs, const_int(anchor.result.shape[1]), target)
+
+
+def schedule_row(attrs: object, anchor: RecurrentStages, outputs: Tensors, target: Target) -> Schedule:
+    """``schedule_steps`` for a batch of one."""
+    return _scheduled(anchor, outputs, 1, target)
+
+
+def _scheduled(anchor: RecurrentStages, outputs: Tensors, batch: int | None, target: Target) -> Schedule:
     schedule = create_schedule(list(outputs))
     for tensor in anchor.first:
         schedule_stage(schedule[tensor], target)
     for part in anchor.parts:
-        _schedule_part(schedule, part, target)
+        _schedule_part(schedule, part, batch, target)
     return schedule
 
 
-def _schedule_part(schedule: Schedule, part: CellStages, target: Target) -> None:
+def _schedule_part(schedule: Schedule, part: CellStages, batch: int | None, target: Target) -> None:
     cell, lanes = schedule[part.made], min(UNITS, target.lanes(part.made.dtype))
     gates = sum(const_int(tensor.shape[2]) or 0 for tensor in part.products)
-    rows, units = _tile(part.made, gates, lanes, target)
+    rows, units = _tile(batch, const_int(part.made.shape[2]) or UNITS, gates, lanes, target)
     _, b, j = cell.loops
     outer, unit = cell.split(j, factor=units)
     blocks, row = cell.split(b, factor=rows)
@@ -179,6 +213,10 @@ def _schedule_part(schedule: Schedule, part: CellStages, target: Target) -> None
     for view in (schedule[tensor] for tensor in part.products):
         view.compute_at(cell, tiles)
         _, row, gate, unit, k = view.loops
+        if units == lanes:  # a tile of several panels may end with a part of one
+            unit = view.round_up(unit, factor=lanes)
+        if batch is None:
+            row = view.round_up(row, factor=rows)
         block, lane = view.split(unit, factor=lanes)
         view.reorder(k, row, gate, block, lane)
         for loop in (row, gate, block):
@@ -186,13 +224,12 @@ def _schedule_part(schedule: Schedule, part: CellStages, target: Target) -> None
         view.vectorize(lane)
 
 
-def _tile(cell: Tensor, gates: int, lanes: int, target: Target) -> tuple[int, int]:
+def _tile(batch: int | None, hidden: int, gates: int, lanes: int, target: Target) -> tuple[int, int]:
     """The rows and units whose sums are kept in registers."""
-    _, batch, hidden = (const_int(extent) for extent in cell.shape)
     if batch == 1:
-        return 1, min(max(1, SUMS * lanes // (gates * UNITS)) * UNITS, -(-(hidden or UNITS) // UNITS) * UNITS)
+        return 1, min(max(1, SUMS * lanes // (gates * UNITS)) * UNITS, -(-hidden // UNITS) * UNITS)
     most = max(1, int(target.vector_registers * REGISTERS) // gates)
-    return (most if batch is None else -(-batch // -(-max(1, batch) // most))), lanes
+    return (min(most, OPEN_ROWS) if batch is None else -(-batch // -(-max(1, batch) // most))), lanes
 
 
 def panels(op: str, r: Node, gates: int) -> Node:
