@@ -22,11 +22,14 @@ from ..frontend.registry import converted_versions
 from ..graph.layout import Layout
 from ..graph.node import Call, Var
 from ..graph.types import tensor_type
+from ..graph.visit import post_order
+from ..ir.expr import Expr
 from ..ops import nn
 from ..ops.definition.attrs import REQUIRED
 from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op, op_of
 from ..ops.definition.strategy import OpStrategy, strategy_of
 from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
+from ..te import var
 from .report import make_console
 
 PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
@@ -199,16 +202,44 @@ def _sample_calls() -> Iterator[Call]:
     yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)
-    yield nn.packed_byte_matmul(
-        Var("a", tensor_type((16, 16), "uint8")), Var("panels", tensor_type((1, 4, 16), "int32")), 16, "int8"
-    )
-    halves, pairs = Var("a", tensor_type((16, 16), "bfloat16")), Var("panels", tensor_type((1, 8, 16), "int32"))
-    yield nn.packed_pair_matmul(halves, pairs, 16)
+    yield from _sample_packed_products()
+    yield from _sample_recurrences()
     rows, experts = Var("x", tensor_type((4, 64), "float32")), Var("experts", tensor_type((4,), "int64"))
     yield nn.expert_dense(rows, experts, Var("weights", tensor_type((2, 8, 64), "float32")))
     yield nn.strassen_matmul(
         *(Var(name, tensor_type(shape, "float32")) for name, shape in (("a", (16, 16)), ("planes", (1, 7, 8, 8))))
     )
+
+
+def _sample_packed_products() -> Iterator[Call]:
+    """Products by panels, of an open number of rows."""
+    rows = var("rows")
+    for kind in ("float32", "float16"):
+        yield nn.packed_matmul(Var("a", tensor_type((rows, 16), kind)), Var("b", tensor_type((1, 16, 16), kind)), 16)
+    words = Var("panels", tensor_type((1, 4, 16), "int32"))
+    yield nn.packed_byte_matmul(Var("a", tensor_type((rows, 16), "uint8")), words, 16, "int8")
+    pairs = Var("panels", tensor_type((1, 8, 16), "int32"))
+    yield nn.packed_pair_matmul(Var("a", tensor_type((rows, 16), "bfloat16")), pairs, 16)
+
+
+def _sample_recurrences() -> Iterator[Call]:
+    """The recurrences of networks with an open batch."""
+
+    def floats(*shape: int | Expr) -> Var:
+        return Var("x", tensor_type(shape, "float32"))
+
+    x = floats(4, var("batch"), 8)
+    made = [
+        nn.lstm(x, floats(64, 8), floats(64, 16)),
+        nn.lstm(x, floats(64, 8), floats(64, 16), peepholes=floats(3, 16)),
+        nn.gru(x, floats(48, 8), floats(48, 16)),
+        nn.gru(x, floats(48, 8), floats(48, 16), reset_bias=floats(16)),
+        nn.rnn(x, floats(16, 8), floats(16, 16)),
+    ]
+    for states, *_ in made:
+        yield from (
+            node for node in post_order(states) if isinstance(node, Call) and op_of(node).name.endswith("steps")
+        )
 
 
 def _sample_convolutions() -> Iterator[Call]:

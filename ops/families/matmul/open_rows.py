@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from .... import te
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....schedules.blocks import near_divisor
@@ -27,6 +28,8 @@ BY_TILE = 15
 LOWER = ("one_row", "few_rows", "some_rows")
 HALVED = 2
 """A tile half as high as that of many rows, and one half as high as that, serve fewer."""
+LEAST = 3
+"""Rows of a quarter that is worth a kernel beside those of one row and of a half."""
 
 
 def offer_by_rows(
@@ -35,8 +38,13 @@ def offer_by_rows(
     """Offer an implementation by a tile as wide as a panel, and where the number of rows is open, others by lower
     tiles for few of them, which sum in the same order."""
     offer(name, BY_TILE, tile)
+    rows = product.left.shape[-2]
     for number, lower in enumerate(lower_tiles(product, tile, target)):
-        with strategy.specialized(product.left.shape[-2] <= lower.rows):
+        if HALVED * lower.rows >= tile.rows:  # three of them cost less than two of the others
+            few = [te.any(rows <= lower.rows, rows > tile.rows), rows <= (HALVED + 1) * lower.rows]
+        else:
+            few = [rows <= lower.rows]
+        with strategy.specialized(*few):
             offer(f"{name}_{LOWER[number]}", BY_TILE + len(LOWER) - number, lower)
 
 
@@ -46,6 +54,7 @@ def lower_tiles(product: MatrixProduct, tile: RegisterTile, target: Target) -> I
     if const_int(product.left.shape[-2]) is not None:
         return
     panels = math.ceil(product.columns / tile.columns)
-    for height in sorted({1, math.ceil(tile.rows / HALVED**2), math.ceil(tile.rows / HALVED)} - {tile.rows}):
+    half, quarter = (math.ceil(tile.rows / HALVED**times) for times in (1, 2))
+    for height in sorted({1, half, quarter if quarter >= LEAST else 1} - {tile.rows}):
         most = (target.vector_registers - 1) // (height + STEPS_UNROLLED) // tile.vectors
         yield replace(tile, rows=height, vectors=near_divisor(panels, most) * tile.vectors)
