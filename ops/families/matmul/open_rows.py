@@ -26,10 +26,6 @@ Offer: TypeAlias = Callable[[str, int, RegisterTile], None]
 BY_TILE = 15
 """The priority of a tile for any number of rows; those of lower tiles follow, the lowest one's last."""
 LOWER = ("one_row", "few_rows", "some_rows")
-HALVED = 2
-"""A tile half as high as that of many rows, and one half as high as that, serve fewer."""
-LEAST = 3
-"""Rows of a quarter that is worth a kernel beside those of one row and of a half."""
 
 
 def offer_by_rows(
@@ -39,22 +35,23 @@ def offer_by_rows(
     tiles for few of them, which sum in the same order."""
     offer(name, BY_TILE, tile)
     rows = product.left.shape[-2]
-    for number, lower in enumerate(lower_tiles(product, tile, target)):
-        if HALVED * lower.rows >= tile.rows:  # three of them cost less than two of the others
-            few = [te.any(rows <= lower.rows, rows > tile.rows), rows <= (HALVED + 1) * lower.rows]
-        else:
-            few = [rows <= lower.rows]
-        with strategy.specialized(*few):
-            offer(f"{name}_{LOWER[number]}", BY_TILE + len(LOWER) - number, lower)
+    lower = list(lower_tiles(product, tile, target))
+    for number, few in enumerate(lower):
+        served = [rows <= few.rows]
+        if few is lower[-1]:  # two or three of them may cost less than two of the others
+            times = 3 if 3 * few.rows < 2 * tile.rows else 2
+            served = [te.any(rows <= few.rows, rows > tile.rows), rows <= times * few.rows]
+        with strategy.specialized(*served):
+            offer(f"{name}_{LOWER[number]}", BY_TILE + len(LOWER) - number, few)
 
 
 def lower_tiles(product: MatrixProduct, tile: RegisterTile, target: Target) -> Iterator[RegisterTile]:
-    """The tiles for few rows beside ``tile``, some of its panels wide, the lowest first; none where the number of rows
-    is known."""
+    """The tiles for few rows beside ``tile``, some of its panels wide, the lowest first: for one row, and for the two
+    greatest powers of two that are less than a tile has, as batches are. None where the number of rows is known."""
     if const_int(product.left.shape[-2]) is not None:
         return
     panels = math.ceil(product.columns / tile.columns)
-    half, quarter = (math.ceil(tile.rows / HALVED**times) for times in (1, 2))
-    for height in sorted({1, half, quarter if quarter >= LEAST else 1} - {tile.rows}):
+    powers = [1 << power for power in range((tile.rows - 1).bit_length())]
+    for height in dict.fromkeys((*powers[:1], *powers[-2:])):
         most = (target.vector_registers - 1) // (height + STEPS_UNROLLED) // tile.vectors
         yield replace(tile, rows=height, vectors=near_divisor(panels, most) * tile.vectors)
