@@ -316,9 +316,7 @@ def _add_separable(
         kind = tensor_argument(result, "result")
         return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
 
-    with strategy.specialized(
-        clause("short windows, and rows of known length", outputs is not None and plan.has_short_windows)
-    ):
+    with strategy.specialized(clause("short windows", plan.has_short_windows)):
         strategy.add_implementation(
             compute, plan.schedule, "pool.separable", plevel=20, keeps_order=False, cost=plan.cost(x, kind)
         )

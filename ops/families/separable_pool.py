@@ -19,6 +19,7 @@ from ...graph.types import TensorType
 from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
+from ...ir.simplify import simplify
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...schedules.around import schedule_around
 from ...schedules.blocks import MANY_TASKS
@@ -56,7 +57,7 @@ class PooledStages(Stages):
 @dataclass(frozen=True, slots=True)
 class SeparablePool:
     """The numbers of a pool in a layout, by spatial axis. Vectors are of neighbours in a row where rows are innermost
-    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row."""
+    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row, 0 if that is open."""
 
     layout: Layout
     window: tuple[int, ...]
@@ -113,9 +114,8 @@ class SeparablePool:
         positions = [self.layout.position(axis) for axis in axes]
         extents = [x.shape[at] for at in positions]
         shape = list(result.shape)
-        shape[self.row] = as_index(
-            (self.outputs - 1) * self.strides[-1] + (self.window[-1] - 1) * self.dilation[-1] + 1
-        )
+        begins = (result.shape[self.row] - 1) * self.strides[-1]
+        shape[self.row] = simplify(begins + ((self.window[-1] - 1) * self.dilation[-1] + 1))
         exceeds = [self.ceil_mode] * (len(axes) - 1) + [True]
 
         def element(*index: Axis) -> Expr:

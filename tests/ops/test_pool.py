@@ -6,6 +6,7 @@ import windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
 from loopwright.ops.families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
@@ -232,3 +233,19 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     with pytest.raises(TypeInferenceError) as caught:
         make(ops.var)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64"])
+@pytest.mark.parametrize("kind", poolings())
+@pytest.mark.parametrize("case", ["3x3 padded", "2x2", "ceil", "dilated", "1d"])
+def test_rows_of_open_length_are_folded_axis_by_axis(case, kind, target):
+    """Lengths below, at and beyond those of vectors."""
+    make, extra, fold = poolings()[kind]
+    shape, *rest = CASES[case]
+    x = lw.var("x", (*shape[:2], *(dimension(f"d{k}") for k in range(len(shape) - 2))))
+    library = lw.compile(lw.Function([x], make(x, **named(*rest), **extra)), target, jobs=1)
+    assert "pool.separable" in [choice.implementation for f in library.functions for choice in f.choices]
+    engine = lw.Engine(library)
+    for height, width in ((5, 5), (6, 17), (9, 33), (16, 40)):
+        given = rng.normal(size=(*shape[:2], *(height, width)[2 - len(shape) + 2 :])).astype(np.float32)
+        np.testing.assert_allclose(engine([given])[0], windows.pool(given, *rest, fold), rtol=1e-5, atol=1e-5)
