@@ -36,6 +36,7 @@ CASES = {
     "dilated": ((16, 16), (3, 5), {"dilation": (2, 1), "padding": (2, 0)}),
     "groups": ((48, 48), (3, 3), {"groups": 3, "padding": (1, 1)}),
     "odd pointwise": ((6, 10), (1, 1), {}),
+    "odd strided pointwise": ((6, 10), (1, 1), {"strides": (3, 2)}),
     "odd": ((6, 10), (3, 3), {"padding": (1, 1)}),
     "odd groups": ((30, 30), (3, 5), {"groups": 3, "padding": (1, 2)}),
     "odd strided": ((5, 7), (3, 3), {"strides": (2, 2), "dilation": (1, 2)}),
@@ -46,6 +47,8 @@ CASES = {
 SERVED_BY = dict.fromkeys(("odd", "odd groups", "odd strided"), "conv.open_rows") | {
     "depthwise": "conv.blocked_depthwise",
     "pointwise": "conv.open_pointwise",
+    "strided": "conv.open_pointwise",
+    "odd strided pointwise": "conv.open_pointwise_rows",
     "odd pointwise": "conv.open_pointwise_rows",
 }
 """All others by ``conv.open_blocked``."""
@@ -79,20 +82,23 @@ def test_images_of_all_sizes(name, target):
         np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("channels", [(32, 48), (5, 7)])
 @pytest.mark.parametrize("rank", [1, 3])
-def test_pointwise_ones_of_other_ranks(rank, channels):
+def test_pointwise_ones_of_other_ranks(rank, channels, stride):
     rng = np.random.default_rng(rank)
     weight = rng.standard_normal((channels[1], channels[0], *(1,) * rank)).astype(np.float32)
     square = rng.standard_normal((channels[1], channels[1], *(1,) * rank)).astype(np.float32)
     conv = getattr(lw.nn, f"conv{rank}d")
     x = lw.var("x", (te.var("n"), channels[0], *(te.var(name) for name in "dhw"[:rank])))
-    library = lw.compile(lw.Function([x], conv(lw.nn.relu(conv(x, lw.const(weight))), lw.const(square))), jobs=1)
+    first = lw.nn.relu(conv(x, lw.const(weight), strides=stride))
+    library = lw.compile(lw.Function([x], conv(first, lw.const(square))), jobs=1)
     used = {c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv")}
     assert used <= {"conv.open_pointwise", "conv.open_pointwise_rows"}
     engine = lw.Engine(library)
     for extents in [(1, 1, 1), (3, 2, 2), (70, 3, 5), (257, 1, 9)]:
         data = rng.standard_normal((2, channels[0], *extents[:rank])).astype(np.float32)
-        between = np.maximum(np.einsum("nc...,kc->nk...", data, weight.reshape(channels[::-1])), 0)
+        stood_at = data[(..., *(slice(None, None, stride),) * rank)]
+        between = np.maximum(np.einsum("nc...,kc->nk...", stood_at, weight.reshape(channels[::-1])), 0)
         wanted = np.einsum("nc...,kc->nk...", between, square.reshape(channels[1], -1))
         np.testing.assert_allclose(engine([data])[0], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())

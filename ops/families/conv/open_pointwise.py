@@ -1,8 +1,9 @@
 """Convolutions with windows of one element whose positions are open: products of matrices.
 
 The result at a position needs x at that position only, so that an image is one row, whose tiles go on from the end of
-one of its rows to the next. The last tile begins earlier: all are full, and x is read where it is. Tiles are those of
-``open_blocked`` where channels are in blocks, else those of ``open_rows``.
+one of its rows to the next. The last tile begins earlier: all are full, and x is read where it is, or, where the window
+moves by several elements, of a copy of those that it stands at. Tiles are those of ``open_blocked`` where channels are
+in blocks, else those of ``open_rows``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ....ir.makers import as_index
 from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
+from ....schedules.default_schedule import schedule_stage
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.implementation import ScheduleFunction
@@ -41,9 +43,8 @@ FEW_TASKS = 2
 
 
 def add_open_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where ``open_blocked`` or ``open_rows`` serves, and the window has one element, that at the position
-    itself."""
-    if not problem.is_pointwise or problem.is_strided or any(problem.attrs.padding):
+    """Offer it where ``open_blocked`` or ``open_rows`` serves, and the window has one element, of x itself."""
+    if not problem.is_pointwise or any(problem.attrs.padding):
         return
 
     def offer(schedule: ScheduleFunction, name: str, plevel: int, efficiency: float) -> None:
@@ -61,16 +62,17 @@ def _compute(attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
     x, weight = inputs
     kind = tensor_argument(result, "result")
     extents = _spatial(kind.shape, attrs.rank)
+    source = _stood_at(x, attrs.strides, extents) if any(stride != 1 for stride in attrs.strides) else x
     data, kernel, out = (str(e).replace(spatial_axes(attrs.rank), "W") for e in (attrs.data, attrs.kernel, attrs.out))
     of_rows = Conv1DAttrs(groups=attrs.groups, data_layout=data, kernel_layout=kernel, out_layout=out)
     row = TensorType(_in_one_row(kind.shape, attrs.rank), kind.dtype)
-    summed = definition(of_rows, (_row_of(x, attrs.rank), _row_of(weight, attrs.rank)), row)
+    summed = definition(of_rows, (_row_of(source, attrs.rank), _row_of(weight, attrs.rank)), row)
 
     def element(*index: Axis) -> Expr:
         n, k, *rest = map(as_index, index)
         return summed.result[(n, k, ravel_index(rest[: attrs.rank], extents), *rest[attrs.rank :])]
 
-    return replace(summed, result=te.compute(kind.shape, element, name="conv.image"))
+    return replace(summed, result=te.compute(kind.shape, element, name="conv.image"), x=x, source=source)
 
 
 def _spatial(shape: Sequence[Expr], rank: int) -> Sequence[Expr]:
@@ -81,6 +83,17 @@ def _spatial(shape: Sequence[Expr], rank: int) -> Sequence[Expr]:
 def _in_one_row(shape: Sequence[Expr], rank: int) -> tuple[Expr, ...]:
     """The shape with one axis in place of the spatial ones."""
     return (*shape[:2], reduce(mul, _spatial(shape, rank)), *shape[2 + rank :])
+
+
+def _stood_at(x: Tensor, strides: Sequence[int], outputs: Sequence[Expr]) -> Tensor:
+    """The elements of x that windows of one element stand at."""
+    rank = len(strides)
+
+    def element(n: Axis, c: Axis, *rest: Axis) -> Expr:
+        at = (o * stride for o, stride in zip(rest, strides, strict=False))
+        return x[(n, c, *at, *rest[rank:])]
+
+    return te.compute((*x.shape[:2], *outputs, *x.shape[2 + rank :]), element, name="conv.strided")
 
 
 def _row_of(tensor: Tensor, rank: int) -> Tensor:
@@ -101,7 +114,7 @@ class InBlocks:
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run stripes of blocks in parallel; each computes tiles of sums, and their epilogue."""
-        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [], target)
+        schedule, core, main = _around(anchor, outputs, target)
         columns, side = self.tiles.decide_tile(schedule, anchor.sums, target, FEW_TASKS)
         stage = schedule[main]
         n, block, *positions, lane = stage.loops[: main.ndim]
@@ -123,7 +136,7 @@ class InRows:
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run strips of filters in parallel; each computes tiles of sums, and their epilogue."""
-        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [], target)
+        schedule, core, main = _around(anchor, outputs, target)
         lanes = target.lanes(anchor.sums.dtype)
         side, columns = self.tiles.decide_tile(schedule, lanes, target, MOST_FILTERS, FEW_TASKS)
         stage = schedule[main]
@@ -137,6 +150,14 @@ class InRows:
         schedule[core].compute_at(stage, across)
         schedule_vectors_of_sums(schedule[core], lanes)
         return schedule
+
+
+def _around(anchor: DefinedStages, outputs: Tensors, target: Target) -> tuple[Schedule, Tensor, Tensor]:
+    """The schedule around the sums, with what computes them and what is tiled; copies of x are made before."""
+    schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
+    for copy in anchor.copies:
+        schedule_stage(schedule[copy], target)
+    return schedule, core, main
 
 
 def _fused(stage: StageView, loops: Sequence[LoopView]) -> LoopView:
