@@ -123,3 +123,26 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
         x, found = extremes((count, 8, 5, 6), "int8"), np.empty((count, 6, 5, 6), np.int32)
         kernel(x, w, found)
         np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
+
+
+@pytest.mark.parametrize("target", RUNNABLE)
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("signs", SIGNS, ids="-".join)
+@pytest.mark.parametrize("name", CASES)
+def test_words_serve_images_of_open_extents(name, signs, constant, target):
+    """Words of a constant weight lie ready where its channels fill them."""
+    shape, weights, strides, padding, dilation, groups, _ = CASES[name]
+    w = extremes(weights, signs[1])
+    rank = len(strides)
+    x = lw.var("x", (te.var("n"), shape[1], *(te.var(f"d{k}") for k in range(rank))), signs[0])
+    right = lw.const(w) if constant else lw.var("w", weights, signs[1])
+    options = {"strides": strides, "padding": padding, "dilation": dilation, "groups": groups}
+    body = getattr(nn, f"conv{rank}d")(x, right, **options)
+    library = lw.compile(lw.Function([x] if constant else [x, right], body), target, jobs=1)
+    (choice,) = (c for f in library.functions for c in f.choices if c.call.startswith("nn.conv"))
+    assert (choice.implementation == "conv.bytes_open") == (weights[1] >= 3)
+    engine = lw.Engine(library)
+    for more in (0, 1, 20):
+        data = extremes((2, shape[1], *(extent + more for extent in shape[2:])), signs[0])
+        found = engine([data] if constant else [data, w])[0]
+        np.testing.assert_array_equal(found, expected(data, w, strides, padding, dilation, groups))

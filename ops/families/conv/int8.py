@@ -1,7 +1,8 @@
 """Implementations of convolutions for 8-bit integers: sums in int32, four channels at a time, in words of four bytes.
 
-In words, a convolution of bytes is one of numbers: its spatial axes are flattened as ``flat.py`` does it. Weights
-whose layout has the channels of a word side by side, ``OIHW4i``, are read as they lie; others are packed in each call.
+In words, a convolution of bytes is one of numbers: its spatial axes are flattened as ``flat.py`` does it, or, where
+they are open, stay rows, as those of ``open_rows.py``. Weights whose layout has the channels of a word side by side,
+``OIHW4i``, are read as they lie; others are packed in each call.
 With few channels in a group, words would be mostly empty; there, bytes are multiplied as int32.
 """
 
@@ -29,6 +30,7 @@ from ..window import spatial_axes
 from .attrs import ConvAttrs
 from .definition import DefinedStages, Terms, definition
 from .flat import Flat, Pointwise, Shifted
+from .open_rows import OpenRows
 from .problem import ConvProblem
 
 LEAST_CHANNELS = 3
@@ -61,15 +63,12 @@ class ByteStages(Stages):
 
 @dataclass(frozen=True, slots=True)
 class ByteConv:
-    """A flattened convolution of words of bytes, or of single channels widened to int32."""
+    """A convolution of words of bytes, or of single channels widened to int32. ``problem`` is that of bytes, as the
+    call has it, and ``made`` schedules the sums."""
 
-    made: Pointwise | Shifted
+    problem: ConvProblem
+    made: Pointwise | Shifted | OpenRows
     in_words: bool
-
-    @property
-    def problem(self) -> ConvProblem:
-        """The convolution of bytes, as the call has it."""
-        return self.made.flat.problem
 
     @property
     def packed(self) -> bool:
@@ -162,14 +161,19 @@ def _schedule_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target)
 
 
 def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where N and C stand before the spatial axes, and all extents but N are known."""
+    """Offer it where N and C stand before the spatial axes."""
     packed, outputs = problem.attrs.kernel_layout == word_layout(problem.rank), problem.outputs
-    if not (problem.is_plain and (packed or problem.has_plain_kernel)) or outputs is None:
+    if not (problem.is_plain and (packed or problem.has_plain_kernel)):
         return
     channels = problem.group_channels
     in_words = packed or channels >= LEAST_CHANNELS
+    if outputs is None:
+        if in_words:
+            rows = ByteConv(problem, OpenRows(problem.group_filters), in_words)
+            strategy.add_implementation(rows.compute, rows.schedule, "conv.bytes_open", plevel=17)
+        return
     factors = (count_words(channels) if in_words else channels) * math.prod(problem.window)
     flat = Flat.of(problem, outputs, factors)
-    made = ByteConv(Pointwise(flat, pack=True) if problem.is_pointwise else Shifted(flat), in_words)
+    made = ByteConv(problem, Pointwise(flat, pack=True) if problem.is_pointwise else Shifted(flat), in_words)
     name, plevel = ("conv.bytes_pointwise", 20) if problem.is_pointwise else ("conv.bytes_shifted", 15)
     strategy.add_implementation(made.compute, made.schedule, name, plevel)

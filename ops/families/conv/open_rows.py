@@ -7,13 +7,14 @@ nobody needs. It serves where filters do not fill vectors, for which ``open_bloc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ....base.target import Target
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.vector_rows import vectorize_padded
-from ....te.tensor import Tensors
+from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
@@ -51,7 +52,14 @@ class OpenRows:
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run strips of filters, and the rows of each, in parallel; a row computes tiles of sums, and their
         epilogue."""
-        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
+        return self.schedule_sums(anchor, outputs, target)
+
+    def schedule_sums(
+        self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
+    ) -> Schedule:
+        """The schedule of ``schedule``, but for the stages in ``keep``."""
+        kept = [anchor.source, *keep]
+        schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, kept, target)
         lanes = target.lanes(anchor.sums.dtype)
         side, columns = self.decide_tile(schedule, lanes, target)
         stage = schedule[main]
