@@ -2,12 +2,17 @@
 
 Output o = s·m + phase - pad collects x[m - shift] · w[phase + s·shift]. So the filters of all phases of m are those of
 one convolution of stride 1, whose window is the shifts backwards; ``nn.depth_to_space`` puts phases beside each other.
-That multiplies no zeros where the stride divides the window: other transposed convolutions stay.
+That multiplies no zeros where the stride divides the window. Of others each phase has a convolution of its own, where
+extents are open; those of known extents stay, for which there is an implementation.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +20,11 @@ from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import rewrite
 from ...ir.constants import const_int
 from ...ir.simplify import simplify
+from ...ops.definition.extent_formulas import extent_of_x
+from ...ops.families.concatenate import concatenate
 from ...ops.families.conv.conv import conv
 from ...ops.families.conv.transpose import CONV_TRANSPOSES, ConvTransposeAttrs
+from ...ops.families.reshape import RESHAPE, ReshapeAttrs, expand_dims
 from ...ops.families.slicing import END, strided_slice
 from ...ops.families.space_depth import depth_to_space
 
@@ -33,31 +41,74 @@ def _convolved(call: Node) -> Node | None:
     """What stands for a transposed convolution, if its window, strides and padding allow it."""
     if not (isinstance(call, Call) and call.op in OPS and isinstance(weight := call.args[1], Constant)):
         return None
-    x = call.args[0]
-    attrs: ConvTransposeAttrs = call.attrs
-    stride = attrs.strides[0]
-    flat = stride == 1 or (len(attrs.strides) == 2 and attrs.groups == 1)  # what depth_to_space takes
-    if set(attrs.strides) != {stride} or not flat:
-        return None
+    x, attrs = call.args[0], call.attrs
     axes = []
     each = zip(tensor_of(x).shape[2:], tensor_of(call).shape[2:], weight.value.shape[2:], strict=True)
-    for (extent, outputs, window), dilation, before in zip(each, attrs.dilation, attrs.padding, strict=False):
+    steps = zip(each, attrs.strides, attrs.dilation, attrs.padding, strict=False)
+    for (extent, outputs, window), stride, dilation, before in steps:
         surplus = const_int(simplify(outputs - extent * stride))
         if 0 in (const_int(extent), const_int(outputs)) or surplus is None:
             return None
         axes.append(_Axis(window, stride, dilation, before, surplus))
-    if not all(axis.suits for axis in axes):
+    strides = set(attrs.strides)
+    flat = strides == {1} or (len(axes) == 2 and len(strides) == 1 and attrs.groups == 1)  # as depth_to_space takes it
+    is_open = None in map(const_int, tensor_of(x).shape[2:])
+    if flat and all(axis.suits for axis in axes):
+        made = _at_once(call, x, weight, axes)
+    elif is_open and all(axis.suits_phase(phase) for axis in axes for phase in range(axis.stride)):
+        made = _phase_by_phase(call, x, weight, axes)
+    else:
         return None
-    padding = [axis.before for axis in axes] + [axis.after for axis in axes]
-    filters = _filters(weight, stride, attrs.groups)
-    made = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)
-    if stride > 1:
-        made = depth_to_space(replace(made, origin=call.origin), stride)
-        first, unused = [axis.padding % stride for axis in axes], [axis.unused for axis in axes]
+    if strides != {1}:
+        first, unused = [axis.padding % axis.stride for axis in axes], [axis.unused for axis in axes]
         if any((*first, *unused)):
             ends = [-count if count else END for count in unused]
             made = strided_slice(replace(made, origin=call.origin), first, ends, axes=range(2, 2 + len(axes)))
     return replace(made, origin=call.origin, value=call.value)
+
+
+def _at_once(call: Call, x: Node, weight: Constant, axes: Sequence[_Axis]) -> Call:
+    """All phases by one convolution."""
+    attrs: ConvTransposeAttrs = call.attrs
+    stride = axes[0].stride
+    padding = [axis.before for axis in axes] + [axis.after for axis in axes]
+    filters = _filters(weight, stride, attrs.groups)
+    made = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)
+    return made if stride == 1 else depth_to_space(replace(made, origin=call.origin), stride)
+
+
+def _phase_by_phase(call: Call, x: Node, weight: Constant, axes: Sequence[_Axis]) -> Call:
+    """Each phase by a convolution; then they are put beside each other, axis by axis."""
+    attrs: ConvTransposeAttrs = call.attrs
+    made: dict[tuple[int, ...], Call] = {}
+    for phases in product(*(range(axis.stride) for axis in axes)):
+        each = list(zip(axes, phases, strict=True))
+        padding = [axis.before_phase(phase) for axis, phase in each] + [axis.after_phase(phase) for axis, phase in each]
+        taps: tuple[Any, ...] = (..., *(slice(phase, None, axis.stride) for axis, phase in each))
+        filters = _filters(Constant(weight.value[taps], weight.name), 1, attrs.groups)
+        of_phase = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)
+        made[phases] = replace(of_phase, origin=call.origin)
+    for d in reversed(range(len(axes))):
+        outer = product(*(range(axis.stride) for axis in axes[:d]))
+        made = {
+            phases: _interleaved([made[(*phases, k)] for k in range(axes[d].stride)], 2 + d, call) for phases in outer
+        }
+    (whole,) = made.values()
+    assert isinstance(whole, Call)
+    return whole
+
+
+def _interleaved(parts: Sequence[Call], axis: int, call: Call) -> Call:
+    """Elements of several tensors in turn, along an axis."""
+    if len(parts) == 1:
+        return parts[0]
+    apart = [replace(expand_dims(part, axis + 1), origin=call.origin) for part in parts]
+    beside = replace(concatenate(apart, axis + 1), origin=call.origin)
+    extents = [
+        extent_of_x(a) if number is None else number for a, number in enumerate(map(const_int, tensor_of(beside).shape))
+    ]
+    merged = RESHAPE(beside, attrs=ReshapeAttrs((*extents[:axis], -1, *extents[axis + 2 :])))
+    return replace(merged, origin=call.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +127,19 @@ class _Axis:
         """Whether each phase has as many taps as any other, and no input is cut off."""
         even = self.window % self.stride == 0 and 1 in (self.stride, self.dilation)
         return even and self.before >= 0 and self.after >= 0
+
+    def suits_phase(self, phase: int) -> bool:
+        """Whether a phase has a tap, and no input is cut off of it."""
+        even = phase < self.window and 1 in (self.stride, self.dilation)
+        return even and self.before_phase(phase) >= 0 and self.after_phase(phase) >= 0
+
+    def before_phase(self, phase: int) -> int:
+        """The padding at the begin of the convolution for a phase by itself."""
+        return (math.ceil((self.window - phase) / self.stride) - 1) * self.dilation - self.padding // self.stride
+
+    def after_phase(self, phase: int) -> int:
+        """The padding at the end of that convolution."""
+        return self.more + self.padding // self.stride
 
     @property
     def reach(self) -> int:

@@ -92,6 +92,34 @@ def test_batch_and_images_may_be_open(case):
         np.testing.assert_allclose(got, scattered(x, w, call.attrs, got.shape), rtol=1e-4, atol=1e-5)
 
 
+PHASED = {
+    "phases with fewer taps": ((1, 4, 5, 6), (4, 3, 3, 3), {"strides": 2, "padding": 1, "output_padding": 1}),
+    "five taps": ((1, 2, 4, 5), (2, 3, 5, 5), {"strides": 2, "padding": 2}),
+    "strides of two sizes": ((2, 3, 4, 5), (3, 2, 3, 4), {"strides": (1, 3), "padding": (1, 0)}),
+    "groups": ((1, 4, 3, 4), (4, 3, 4, 4), {"strides": 2, "groups": 2, "padding": 1}),
+    "one axis": ((2, 3, 7), (3, 4, 16), {"strides": 8, "padding": 4}),
+    "one axis, uneven": ((1, 3, 7), (3, 4, 7), {"strides": 3, "output_padding": 1}),
+    "three axes": ((1, 2, 3, 4, 3), (2, 3, 3, 2, 3), {"strides": (2, 1, 2), "padding": (1, 0, 1)}),
+}
+
+
+@pytest.mark.parametrize("case", PHASED.values(), ids=PHASED)
+def test_phases_have_convolutions_of_their_own_where_extents_are_open(case):
+    (_, channels, *spatial), w, attributes = case
+    rank = len(spatial)
+    call, w = transposed((lw.te.var("N"), channels, *(lw.te.var(f"d{k}") for k in range(rank))), w, attributes)
+    function = Function((call.args[0],), call)
+    made = convolve_transposed(function)
+    assert f"nn.conv{rank}d" in operators(made)
+    assert not [name for name in operators(made) if "transpose" in name]
+    engine = lw.Engine(lw.compile(function, target="x86-64-v3", jobs=1))
+    for batch, more in ((1, 0), (2, 3)):
+        shape = (batch, channels, *(extent + more for extent in spatial))
+        x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
+        got = np.asarray(engine([x])[0])
+        np.testing.assert_allclose(got, scattered(x, w, call.attrs, got.shape), rtol=1e-4, atol=1e-5)
+
+
 def test_a_convolution_stands_for_it_at_its_origin():
     call, _ = transposed((1, 2, 3, 3), (2, 2, 4, 4), {"strides": 2, "padding": 1})
     call = replace(call, origin=("upsample",))
