@@ -28,12 +28,12 @@ def innermost(shape: Sequence[Expr]) -> int:
 
 
 def row_span(axes: Sequence[int], shape: Sequence[Expr]) -> tuple[int, ...]:
-    """The innermost axes that are reduced as one, since their elements are neighbours: several if all are constants."""
+    """The innermost axes that are reduced as one, since their elements are neighbours."""
     last = innermost(shape)
     if last not in axes:
         return ()
     first = last
-    while first - 1 in axes and None not in map(const_int, shape[first - 1 : last + 1]):
+    while first - 1 in axes:
         first -= 1
     return tuple(range(first, last + 1))
 

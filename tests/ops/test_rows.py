@@ -109,3 +109,30 @@ def test_a_second_pass_over_a_row_fetches_the_next_one_and_a_single_pass_does_no
     for made, fetches in ((argreduce.argmax(x, 1), True), (reduce.max(x, 1), False)):
         func, *_ = lower_function(as_function(partition(Function((x,), made))[0])[0], CompileSettings(target), "fused")
         assert ("prefetch(" in str(func)) is fetches
+
+
+OPEN_PLANES = {
+    "sum": (lambda x: reduce.sum(x, (2, 3)), lambda x: x.sum((2, 3))),
+    "mean that keeps its axes": (
+        lambda x: reduce.mean(x, (2, 3), keepdims=True),
+        lambda x: x.mean((2, 3), keepdims=True),
+    ),
+    "max": (lambda x: reduce.max(x, (2, 3)), lambda x: x.max((2, 3))),
+    "softmax": (lambda x: softmax.softmax(x, (2, 3)), lambda x: normalised(x, (2, 3))),
+    "all three axes": (lambda x: reduce.sum(x, (1, 2, 3)), lambda x: x.sum((1, 2, 3))),
+}
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64"])
+@pytest.mark.parametrize("name", OPEN_PLANES)
+def test_planes_of_open_extents_are_one_row(name, target):
+    """However short the rows of a plane are, if it has elements enough together."""
+    make, wanted = OPEN_PLANES[name]
+    x = lw.var("x", (te.var("n"), 3, te.var("h"), te.var("w")))
+    library = lw.compile(lw.Function([x], make(x)), target, jobs=1)
+    reasons = [choice.reason for f in library.functions for choice in f.choices]
+    assert any("*" in reason for reason in reasons if reason.startswith("where"))
+    engine = lw.Engine(library)
+    for height, width in ((1, 1), (7, 7), (9, 8), (13, 65), (70, 3)):
+        given = np.random.default_rng([height, width]).standard_normal((2, 3, height, width)).astype(np.float32)
+        np.testing.assert_allclose(engine([given])[0], wanted(given.astype(np.float64)), rtol=1e-4, atol=1e-4)
