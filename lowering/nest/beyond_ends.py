@@ -21,11 +21,11 @@ from ...ir.simplify import simplify
 from ...ir.visit import Node, free_vars, rewrite, substitute, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
-from ..state import ScheduleState, Stage
+from ..state import RoundUpRelation, ScheduleState, Stage
 from .inference import Inference, ReadBeyond
 from .nesting import enclosing_loops, readers_of
 from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions
-from .rounding import rounded_axes
+from .rounding import axis_behind, rounded_axes, rounded_loops
 
 MOST_STAGES_READ_THROUGH = 4
 """How many stages, one reading the next, a proof looks through."""
@@ -172,7 +172,10 @@ def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: se
     ranges = loop_ranges(known, loops, set())
     varying, ragged = dict(ranges.varying.ranges), dict(ranges.ragged)
     facts = ranges.facts
+    running = _running_axes(reader)
     for axis in _axes(known, reader):
+        if axis.var in running:
+            facts = facts.with_condition(axis.extent >= ONE)
         if axis.var in unguarded:
             continue
         if any(isinstance(node, TensorRead) for node in (*walk(axis.min), *walk(axis.extent))):
@@ -181,6 +184,17 @@ def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: se
             varying[axis.var] = (axis.min, simplify(axis.min + axis.extent - ONE))
             facts = facts.with_range(axis.var, axis.min, axis.extent)
     return LoopRanges(Limits.of(varying, facts), ragged, facts)
+
+
+def _running_axes(stage: Stage) -> set[Var]:
+    """The axes that have an element where the body of a stage runs, though it runs beyond their ends: of no elements
+    the next multiple is none."""
+    rounded = ((relation, axis_behind(stage, loop)) for relation, loop in rounded_loops(stage))
+    return {
+        stage.axis_of[axis].var
+        for relation, axis in rounded
+        if axis is not None and not (isinstance(relation, RoundUpRelation) and relation.to is not None)
+    }
 
 
 def _axes(known: Inference, stage: Stage) -> tuple[Axis, ...]:

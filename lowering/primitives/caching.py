@@ -92,7 +92,7 @@ class CacheRead(StageStep):
                 "Say what they hold: pad=0.",
             )
         element: Expr = tensor[indices]
-        if self.pad == NEAREST:
+        if isinstance(self.pad, str) and self.pad == NEAREST:
             element = tensor[tuple(minimum(i, extent - 1) for i, extent in zip(indices, tensor.shape, strict=True))]
         elif self.pad is not None and axes:
             inside = logical_and([given.below(i, extent) for i, extent in zip(indices, tensor.shape, strict=True)])

@@ -25,7 +25,7 @@ from ...definition.relations import broadcast_shapes, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .cblas import add_cblas
 from .matmul import add_products
-from .panels import ProductStages, apart, batch_index, matrix_product
+from .panels import ProductStages, apart, batch_index, in_order, matrix_product
 
 # 1. Attributes.
 
@@ -107,7 +107,7 @@ def _with_rows(compute: Compute) -> Compute:
 @register_strategy(BATCH_MATMUL)
 def _strategy(attrs: BatchMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    strategy.add_implementation(_compute, schedule_default, "batch_matmul.direct")
+    strategy.add_implementation(_compute, schedule_default, "batch_matmul.direct", sums=in_order(result))
     products, left = OpStrategy(), _turned(tensor_argument(inputs[0], "a"), attrs.transpose_a)
     product = matrix_product((left, inputs[1]), result, attrs.transpose_b, attrs.transpose_a)
     add_products(products, _compute, product, target)

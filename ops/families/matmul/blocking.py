@@ -119,6 +119,8 @@ def _chunk(product: MatrixProduct, tile: RegisterTile, target: Target, most: int
     panels = math.ceil(product.columns / tile.columns)
     panel_bytes = product.reduction_extent * tile.columns * product.result.dtype.storage_bytes
     most = min(target.l2_bytes // 2 // panel_bytes, most)
+    if product.is_open:
+        return 1
     is_open = None in [const_int(extent) for extent in product.result.shape[:-1]]
     return largest_divisor(panels, max(1, most)) if is_open else near_divisor(panels, most)
 

@@ -31,7 +31,7 @@ from .packed import packed_candidates
 from .packed_bytes import packed_byte_candidates
 from .packed_pairs import packed_pair_candidates
 from .paneled import add_paneled
-from .panels import MatrixProduct, ProductCompute, ProductStages, apart, batch_index, matrix_product
+from .panels import MatrixProduct, ProductCompute, ProductStages, apart, batch_index, in_order, matrix_product
 from .strassen import strassen_candidates
 from .streamed import add_streamed
 
@@ -43,6 +43,8 @@ def add_products(strategy: OpStrategy, compute: ProductCompute, product: MatrixP
     if product is not None:
         joined = join_rows(product) if product.right.ndim == 2 and not product.left_transposed else product
         add_paneled(strategy, computing(joined, compute), joined, target)
+        if product.is_open:
+            return
         add_bytes(strategy, joined, target)
         add_halves(strategy, joined, target)
         add_dots(strategy, product, target)
@@ -123,7 +125,7 @@ MATMUL = register_op(
 @register_strategy(MATMUL)
 def _matmul_strategy(attrs: MatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct")
+    strategy.add_implementation(_matmul_compute, schedule_default, "matmul.direct", sums=in_order(result))
     add_products(strategy, _matmul_compute, matrix_product(inputs, result, transposed=False), target)
     add_cblas(strategy, inputs, result, target, "matmul")
     return strategy
@@ -183,7 +185,7 @@ DENSE = register_op(
 @register_strategy(DENSE)
 def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    strategy.add_implementation(_dense_compute, schedule_default, "dense.direct")
+    strategy.add_implementation(_dense_compute, schedule_default, "dense.direct", sums=in_order(result))
     add_products(strategy, _dense_compute, matrix_product(inputs, result, attrs.transposed), target)
     add_cblas(strategy, inputs, result, target, "dense", transposed_b=attrs.transposed)
     return strategy

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....base.target import Target
+from ....ir.constants import const_int
 from ....lowering.schedule import Schedule
 from ....schedules.product import PACKED_USES
 from ....te.tensor import Tensors
@@ -36,27 +37,25 @@ class Paneled:
 
 def add_paneled(strategy: OpStrategy, compute: ProductCompute, product: MatrixProduct, target: Target) -> None:
     """Offer it for a product with this definition, where sums are in the dtype of the result; without a copy of a right
-    factor that few rows use, or that stays in the first cache."""
+    factor that few rows use, or that stays in the first cache. One of open extents is copied, and few rows by it are
+    left to the definition's own schedule."""
     kind = product.result.dtype
     if not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
         return
     blocking = choose_blocking(product, target)
-    pack = product.transposed or (
-        product.rows >= PACKED_USES * blocking.tile.rows and product.right_bytes > target.l1_bytes // 2
+    pack = (
+        product.transposed
+        or const_int(product.result.shape[-1]) is None
+        or (product.rows >= PACKED_USES * blocking.tile.rows and product.right_bytes > target.l1_bytes // 2)
     )
     paneled = Paneled(blocking_plan(product, blocking.tile, pack, target), product.transposed)
-    strategy.add_implementation(
-        compute,
-        paneled.schedule,
-        "matmul.paneled",
-        plevel=15,
-        cost=product.cycles(blocking.tile, target.fma_per_cycle)
-        + product.moved()
-        + copying(product, blocking)
-        + (PACKED if pack else SCATTERED) * moved([product.right]),
-        sums=TERM_BY_TERM,
-    )
-    if not product.transposed:
+    cost = product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking)
+    cost += (PACKED if pack else SCATTERED) * moved([product.right])
+    with strategy.specialized(*([product.left.shape[-2] > FEW_ROWS] if product.is_open else [])):
+        strategy.add_implementation(
+            compute, paneled.schedule, "matmul.paneled", plevel=15, cost=cost, sums=TERM_BY_TERM
+        )
+    if not (product.transposed or product.is_open):
         tile = few_rows_tile(product, target)
         in_place = Paneled(blocking_plan(product, tile, False, target), transposed=False)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):

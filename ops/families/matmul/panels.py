@@ -17,6 +17,7 @@ from ....ir.open_extents import MANY_ROWS
 from ....schedules.blocks import largest_divisor
 from ....schedules.register_tile import FULL_RATE, RegisterTile, step_cycles
 from ....te.tensor import Tensor, Tensors
+from ...definition.accumulate import accumulator
 from ...definition.cost import elements_of, moved
 from ...definition.implementation import Stages
 from ...definition.relations import tensor_argument
@@ -29,6 +30,12 @@ RightLayout: TypeAlias = Literal["rows", "columns", "panels"]
 """How a right factor is read: as [batch…, K, N], as [batch…, N, K], or as panels [tiles, K, width]."""
 
 
+def in_order(result: Type) -> str | None:
+    """The order of the sums of a definition's own schedule, for a result whose dtype they have."""
+    kind = tensor_argument(result, "result").dtype
+    return TERM_BY_TERM if accumulator(kind) is kind else None
+
+
 def right_layout(transposed: bool) -> RightLayout:
     """The layout of a right factor that is [batch…, N, K] if ``transposed``, else [batch…, K, N]."""
     return "columns" if transposed else "rows"
@@ -36,7 +43,7 @@ def right_layout(transposed: bool) -> RightLayout:
 
 @dataclass(frozen=True, slots=True)
 class MatrixProduct:
-    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``, with known K and N, at least 1. The compute
+    """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``, without extents of 0. The compute
     reads the left factor as [batch…, K, M] if ``left_transposed``; its type is by rows all the same. If it
     ``joins_rows``, the left factor and the result are those of one matrix that has the rows of several."""
 
@@ -58,14 +65,19 @@ class MatrixProduct:
         return math.prod(const_int(extent) or 1 for extent in self.result.shape[:-2])
 
     @property
+    def is_open(self) -> bool:
+        """Whether the columns or the terms of a sum are known to a run only."""
+        return None in (const_int(self.result.shape[-1]), const_int(self.left.shape[-1]))
+
+    @property
     def columns(self) -> int:
-        """The columns of the result, N, which are known."""
-        return const_int(self.result.shape[-1]) or 0
+        """The columns of the result, N; ``MANY_ROWS`` where that is open."""
+        return const_int(self.result.shape[-1]) or MANY_ROWS
 
     @property
     def reduction_extent(self) -> int:
-        """The extent of the reduction, K, which is known."""
-        return const_int(self.left.shape[-1]) or 0
+        """The extent of the reduction, K; ``MANY_ROWS`` where that is open."""
+        return const_int(self.left.shape[-1]) or MANY_ROWS
 
     @property
     def right_bytes(self) -> int:
@@ -107,10 +119,9 @@ def matrix_product(
 ) -> MatrixProduct | None:
     """The product of matrices that a call is, if it is one that there are implementations for."""
     left, right, kind = (tensor_argument(t, "operand") for t in (*inputs, result))
-    if left.ndim < 2 or right.ndim < 2 or 0 in [const_int(extent) for extent in kind.shape]:
+    if left.ndim < 2 or right.ndim < 2 or 0 in map(const_int, (*kind.shape, left.shape[-1])):
         return None
-    product = MatrixProduct(left, right, kind, transposed, left_transposed)
-    return product if product.columns and product.reduction_extent else None
+    return MatrixProduct(left, right, kind, transposed, left_transposed)
 
 
 def few_rows_tile(product: MatrixProduct, target: Target) -> RegisterTile:
