@@ -448,16 +448,18 @@ def test_a_copy_holds_the_nearest_element_of_each_axis():
 @pytest.mark.parametrize("n", [0, 1, 2, 5])
 def test_rows_of_a_multiple_of_an_open_extent_are_read_again_at_their_end(n):
     """That there is a last row follows from there being a tile."""
-    rows = te.var("n") * 7
+    m = te.var("n")
+    rows = m * 7
     A, B = te.placeholder((rows, 6), "float32", name="A"), te.placeholder((6, 16), "float32", name="B")
+    D = te.placeholder((m,), "float32", name="D")
     r = te.reduce_axis((0, 6), name="r")
-    C = te.compute((rows, 16), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    total = te.compute((rows, 16), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="total")
+    C = te.compute((rows, 16), lambda i, j: total[i, j] + D[i // 7], name="C")
     s = lw.create_schedule(C)
-    total = s.cache_write(C, "local")
     s[s.cache_read(A, "local", [total], pad="edge")].compute_inline()
     block, _ = s[C].split(s[C].loops[0], factor=5)
     s[total].compute_at(s[C], block)
     s[total].round_up(s[total].loops[0], factor=5)
-    a, b = small(n * 7, 6), small(6, 16, seed=1)
-    for found in results(s, [A, B, C], (a, b), (n * 7, 16)):
-        np.testing.assert_array_equal(found, a @ b)
+    a, b, d = small(n * 7, 6), small(6, 16, seed=1), small(n, seed=2)
+    for found in results(s, [A, B, D, C], (a, b, d), (n * 7, 16)):
+        np.testing.assert_array_equal(found, a @ b + np.repeat(d, 7)[:, None])
