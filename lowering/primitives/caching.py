@@ -19,7 +19,7 @@ from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_c
 from ..nest.scans import scan_of, starting_place
 from ..report import literal, schedule_error
 from ..rules.placement import check_placements
-from ..state import Before, Inlined, ScheduleState, Stage, make_stage
+from ..state import At, Before, Inlined, ScheduleState, Stage, make_stage
 from ..step import StageStep
 from .rearranged import Rearranged, check_gaps, rearranged_axes
 from .storage import check_scope
@@ -50,8 +50,8 @@ class CacheRead(StageStep):
     takes it, of which each result is an axis; one of digits, as ``i % 4``, has all of them. Where it leaves elements of
     the copy empty, these hold ``pad``.
     Preconditions: each reader reads the tensor, which is not computed at a loop. The copy begins at the root;
-    compute_at places it; a copy of what depends on the state of a scan begins in its time loop. ``axes`` write down the
-    digits of each index; readers are computes.
+    compute_at places it; a copy of what depends on the state of a scan begins in its time loop, and has no ``"edge"``.
+    ``axes`` write down the digits of each index; readers are computes.
 
     Rewrite, ``s.cache_read(A, "local", [C])``::
 
@@ -92,7 +92,7 @@ class CacheRead(StageStep):
                 "Say what they hold: pad=0.",
             )
         element: Expr = tensor[indices]
-        if isinstance(self.pad, str) and self.pad == NEAREST:
+        if self.pads_with_nearest:
             element = tensor[tuple(minimum(i, extent - 1) for i, extent in zip(indices, tensor.shape, strict=True))]
         elif self.pad is not None and axes:
             inside = logical_and([given.below(i, extent) for i, extent in zip(indices, tensor.shape, strict=True)])
@@ -111,6 +111,11 @@ class CacheRead(StageStep):
         new = state.with_stages(tuple(stages))
         check_placements(new, state, f"cache_read {source.name}")
         return new
+
+    @property
+    def pads_with_nearest(self) -> bool:
+        """Whether the copy goes on with the nearest element of the tensor."""
+        return isinstance(self.pad, str) and self.pad == NEAREST
 
     def _padding(self, state: ScheduleState, source: Stage, kind: DType) -> Expr:
         try:
@@ -135,6 +140,14 @@ class CacheRead(StageStep):
                 f"cannot cache_read {source.name}: it is the state of the scan {in_scan.name}, and grows as it is read",
                 f"Read it directly; it is the memory of {in_scan.name}.",
                 in_scan.leaves,
+            )
+        if self.pads_with_nearest and isinstance(starting_place(state, source), At):
+            raise schedule_error(
+                state,
+                f"cannot cache_read {source.name} with pad={self.pad!r}: it depends on the state of a scan, whose steps "
+                "do not all exist yet",
+                "Give a number.",
+                source.leaves,
             )
         externs = [name for name in self.readers if self.axes is not None and not state.stage(name).is_compute]
         if externs:

@@ -349,3 +349,16 @@ def test_each_operation_has_the_loops_of_its_stage_as_axes():
         assert [axis.name for axis in axes] == [loop.name for loop in s[tensor].loops]
     assert S.op.axis == (S.op.scan_axis,)
     assert X.op.axis == ()
+
+
+def test_the_steps_that_there_are_so_far_are_not_copied_with_the_nearest_one_behind_them():
+    v = te.scan_state((6, 4), name="v")
+    first = te.compute((1, 4), lambda t, i: te.cast(i, "float32"), name="first")
+    twice = te.compute((6, 4), lambda t, i: v[t - 1, i] * 2, name="twice")
+    step = te.compute((6, 4), lambda t, i: twice[t, i] + 1, name="step")
+    s = lw.create_schedule(te.scan(first, step, v, name="grown"))
+    with pytest.raises(
+        lw.ScheduleError, match=r"cannot cache_read twice with pad='edge': it has the steps of the scan"
+    ):
+        s.cache_read(twice, "local", [step], pad="edge")
+    s.cache_read(twice, "local", [step], pad=0)
