@@ -144,8 +144,8 @@ class CacheRead(StageStep):
         if self.pads_with_nearest and isinstance(starting_place(state, source), At):
             raise schedule_error(
                 state,
-                f"cannot cache_read {source.name} with pad={self.pad!r}: it depends on the state of a scan, whose steps "
-                "do not all exist yet",
+                f"cannot cache_read {source.name} with pad={self.pad!r}: it depends on the state of a scan, of which "
+                "not all steps exist yet",
                 "Give a number.",
                 source.leaves,
             )
