@@ -41,7 +41,8 @@ def _convolved(call: Node) -> Node | None:
     """What stands for a transposed convolution, if its window, strides and padding allow it."""
     if not (isinstance(call, Call) and call.op in OPS and isinstance(weight := call.args[1], Constant)):
         return None
-    x, attrs = call.args[0], call.attrs
+    x = call.args[0]
+    attrs: ConvTransposeAttrs = call.attrs
     axes = []
     each = zip(tensor_of(x).shape[2:], tensor_of(call).shape[2:], weight.value.shape[2:], strict=True)
     steps = zip(each, attrs.strides, attrs.dilation, attrs.padding, strict=False)
@@ -89,13 +90,12 @@ def _phase_by_phase(call: Call, x: Node, weight: Constant, axes: Sequence[_Axis]
         of_phase = conv(x, filters, padding=padding, dilation=attrs.dilation, groups=attrs.groups)
         made[phases] = replace(of_phase, origin=call.origin)
     for d in reversed(range(len(axes))):
-        outer = product(*(range(axis.stride) for axis in axes[:d]))
+        apart = made
         made = {
-            phases: _interleaved([made[(*phases, k)] for k in range(axes[d].stride)], 2 + d, call) for phases in outer
+            outer: _interleaved([apart[(*outer, phase)] for phase in range(axes[d].stride)], 2 + d, call)
+            for outer in product(*(range(axis.stride) for axis in axes[:d]))
         }
-    (whole,) = made.values()
-    assert isinstance(whole, Call)
-    return whole
+    return made[()]
 
 
 def _interleaved(parts: Sequence[Call], axis: int, call: Call) -> Call:
