@@ -12,10 +12,13 @@ from dataclasses import dataclass, field, replace
 from ...base.aligned import ARENA_ALIGNMENT
 from ...base.dtype import INDEX
 from ...ir.buffer import Buffer
-from ...ir.constants import const, const_int, is_const
+from ...ir.constants import ZERO, const, const_int, is_const
 from ...ir.expr import Expr, Load, Var
+from ...ir.facts import nonnegative
+from ...ir.makers import maximum
+from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
-from ...ir.visit import Node, bound_vars, rewrite, walk, with_body, with_children, with_views
+from ...ir.visit import Node, bound_vars, free_vars, rewrite, walk, with_body, with_children, with_views
 from .liveness import LiveRange, live_ranges
 
 _FEW_BYTES = 256
@@ -79,13 +82,24 @@ class _Slot:
     def buffer(self) -> Buffer:
         first = self.members[0]
         size = None if self.size is None else self.size * first.dtype.storage_bytes
-        shape = first.shape if len(self.members) == 1 or self.size is None else (const(self.size, INDEX),)
+        if len(self.members) == 1 or self.size is None:
+            shape = tuple(map(_of_any_run, first.shape))
+        else:
+            shape = (const(self.size, INDEX),)
         return replace(
             first,
             shape=shape,
             alignment=max(ARENA_ALIGNMENT, *(b.alignment for b in self.members)),
             scope="local" if first.scope == "local" and size is not None and size <= self.max_local_bytes else "global",
         )
+
+
+def _of_any_run(extent: Expr) -> Expr:
+    """An extent where it was taken out of loops that may not run: what it is simplified by need not hold there, so that
+    it could be negative."""
+    if const_int(extent) is not None:
+        return extent
+    return simplify(maximum(extent, ZERO), nonnegative(free_vars(extent)))
 
 
 def _assign(buffers: list[Buffer], spans: dict[Var, LiveRange], max_local_bytes: int) -> list[_Slot]:

@@ -2,10 +2,13 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import loopwright as lw
+from loopwright import te
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
 from loopwright.ir.expr import Load
@@ -195,3 +198,22 @@ def test_random_programs(nest, program, sizes, kind):
 
     func = nest.kernel((A, B), nest.loop("i", 3, body, kind))
     nest.same(func, storage_rewrite(func))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_what_is_taken_out_of_a_loop_that_does_not_run_has_no_negative_size(n):
+    """Inside the loop there is a row, so that rows at a stride of 11 take 11 n - 9 elements."""
+    rows = te.var("n")
+    A = te.placeholder((rows, 2), "int32", name="A")
+    B = te.compute((rows, 2), lambda i, j: A[i, j] + 1, name="B")
+    C = te.compute((rows, 2), lambda i, j: B[i, j] + B[rows - 1 - i, j], name="C")
+    s = lw.create_schedule(C)
+    s[B].storage_align(0, 11)
+    s[B].compute_at(s[C], s[C].loops[0])
+    func = lw.lower(s, [A, C])
+    assert "max(n * 11 - 9, 0)" in str(func)
+    a = np.arange(2 * n, dtype=np.int32).reshape(n, 2)
+    for run in (lw.interpret(func), lw.build(s, [A, C])):
+        c = np.zeros((n, 2), np.int32)
+        run(a, c)
+        np.testing.assert_array_equal(c, a + a[::-1] + 2)
