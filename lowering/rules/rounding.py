@@ -15,6 +15,7 @@ from ..nest.rounding import axis_behind, rounded_loops, rounds_up
 from ..nest.scans import Steps, scan_of, steps_of
 from ..report import literal, schedule_error
 from ..state import After, Before, ScheduleState, Stage, once
+from .annotations import check_annotated_extents
 
 
 def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
@@ -35,6 +36,8 @@ def check_rounding(state: ScheduleState, before: ScheduleState) -> None:
     for stage in state.stages:
         for found in known.beyond.get(stage.name, ()):
             _check_read(stage, found, known, before)
+        if known.beyond.get(stage.name):  # how far it is read may have become an open number
+            check_annotated_extents(state, stage.name, before)
     _passed(state).append(True)
 
 

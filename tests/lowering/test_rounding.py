@@ -463,3 +463,20 @@ def test_rows_of_a_multiple_of_an_open_extent_are_read_again_at_their_end(n):
     a, b, d = small(n * 7, 6), small(6, 16, seed=1), small(n, seed=2)
     for found in results(s, [A, B, D, C], (a, b, d), (n * 7, 16)):
         np.testing.assert_array_equal(found, a @ b + np.repeat(d, 7)[:, None])
+
+
+def test_a_step_that_leaves_an_unrolled_copy_an_open_number_of_rows_is_refused():
+    n = te.var("n")
+    A = te.placeholder((7, n), "float32", name="A")
+    B = te.compute(
+        (7, n + 2), lambda i, j: te.if_then_else(te.all(j >= 1, j <= n), A[i, j - 1], te.const(0, "float32")), name="B"
+    )
+    s = lw.create_schedule(B)
+    total = s.cache_write(B, "global")
+    copy = s.cache_read(A, "global", [total], pad=0)
+    i, j = s[total].loops
+    _, inner = s[total].split(i, factor=2, tail="round_up")
+    s[copy].unroll(s[copy].loops[0])
+    with pytest.raises(lw.ScheduleError, match=r"loop ax0 of A.global cannot be unrolled: its extent is"):
+        s[total].fuse(inner, j)
+    lw.lower(s, [A, B])
