@@ -156,3 +156,16 @@ def test_a_row_by_open_columns_has_the_same_bits_among_any_others():
     whole = engine([a, b])[0]
     for rows in ROWS:
         np.testing.assert_array_equal(engine([a[:rows], b])[0], whole[:rows])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_a_constant_of_known_extents_meets_terms_that_are_open(dtype):
+    w, exact = numbers((100, 48), dtype, 22)
+    x = lw.var("x", (dimension("n"), dimension("k")), dtype)
+    try:
+        body = lw.nn.matmul(x, lw.const(w))
+    except lw.TypeInferenceError:
+        return  # which is right as well
+    engine = lw.Engine(lw.compile(lw.Function([x], body), "x86-64-v3", jobs=1))
+    left, wide = numbers((5, 100), dtype, 23)
+    check(engine([left])[0], wide @ exact, dtype)

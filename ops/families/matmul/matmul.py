@@ -59,7 +59,7 @@ def _uses_of_constant(call: Call, given: ValueLayout | None, target: Target) -> 
     if given is not None or not isinstance(b, Constant):
         return
     product = matrix_product([a.type, b.type], call.type, call.attrs.transposed)
-    if product is not None and product.right.ndim == 2:
+    if product is not None and product.right.ndim == 2 and not product.is_open:
         joined = join_rows(product)
         yield from packed_candidates(joined, target)
         yield from strassen_candidates(product, target)

@@ -126,7 +126,7 @@ def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, ta
     sums = accumulator(kind.dtype)
     width, lanes = const_int(panels.shape[-1]) or 1, target.lanes(sums)
     product = matrix_product(inputs, result, transposed=False)
-    product = None if product is None else join_rows(product)
+    product = None if product is None or product.is_open else join_rows(product)
     if product is None or width % lanes or not kind.dtype.is_float:
         return strategy
     if kind.dtype is not sums:

@@ -123,7 +123,7 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
     strategy.add_implementation(_compute, schedule_default, "packed_byte_matmul.direct")
     width = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1
     product = matrix_product(inputs, result, transposed=False)
-    product = None if product is None else join_rows(product)
+    product = None if product is None or product.is_open else join_rows(product)
     lanes = target.lanes(INT32)
     if product is not None and width % lanes == 0:
 

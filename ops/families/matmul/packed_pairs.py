@@ -111,7 +111,7 @@ def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type
     strategy.add_implementation(_compute, schedule_default, "packed_pair_matmul.direct")
     width, lanes = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1, target.lanes("float32")
     product = matrix_product(inputs, result, transposed=False)
-    product = None if product is None else join_rows(product)
+    product = None if product is None or product.is_open else join_rows(product)
     if product is not None and width % lanes == 0:
         words = _words_of(product)
 
