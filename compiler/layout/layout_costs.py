@@ -10,10 +10,11 @@ from ...base.errors import InternalError, LoopwrightError, SelectionError
 from ...graph.node import Call, Constant, Node, Var
 from ...graph.types import Type
 from ...ops.definition.cost import moved
+from ...ops.definition.implementation import OpImplementation
 from ...ops.definition.layout_rule import Packed
 from ...ops.definition.registry import op_of
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
-from ..selection.select import candidates_of, select_implementation
+from ..selection.select import Selection, candidates_of, select_implementation
 from ..settings import CompileSettings
 from .expected_extents import ExpectedExtents
 from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transforms_between
@@ -35,7 +36,7 @@ class LayoutCosts:
         types = tuple(self.expected.of(a.type) for a in call.args)
         key = (call.op, call.attrs, types)
         if key not in self._costs:
-            declared = self._declared(self._as_expected(call, types))
+            declared = self._declared(call, self._as_expected(call, types))
             self._costs[key] = moved((*types, self.expected.of(call.type))) if declared is None else declared
         return self._costs[key]
 
@@ -73,12 +74,26 @@ class LayoutCosts:
             value = call
         return total
 
-    def _declared(self, call: Call) -> float | None:
+    def _declared(self, call: Call, expected: Call) -> float | None:
+        """The cost of what serves a call, at the extents of the ``expected`` one."""
         try:
-            selection = select_implementation(call, self.settings)
+            selection = select_implementation(expected, self.settings)
         except SelectionError:  # several serve it together, or none does: the compile engine finds out
-            return math.inf if self._is_refused(call) else None
-        return selection.chosen.cost
+            return math.inf if self._is_refused(expected) else None
+        if call is expected or selection.record is not None:
+            return selection.chosen.cost
+        return self._open_choice(call, selection).cost
+
+    def _open_choice(self, call: Call, selection: Selection) -> OpImplementation:
+        """What of a selection at expected extents serves a call whose extents are open: not what is for known ones
+        alone. Open extents may have implementations of their own; then what was selected stands for these."""
+        offered = [each for each in candidates_of(call, self.settings) if each.rejected is None]
+        names = {each.implementation.name for each in offered}
+        at_expected = {each.implementation.name: each.implementation for each in selection.candidates if each.valid}
+        general = max((e.implementation for e in offered if e.valid), key=lambda i: i.plevel, default=None)
+        if selection.chosen.name in names or general is None or general.name not in at_expected:
+            return selection.chosen
+        return max((at_expected[name] for name in at_expected if name in names), key=lambda i: i.plevel)
 
     def _is_refused(self, call: Call) -> bool:
         """Whether an operator has implementations, and none of them may serve a call for any extents."""

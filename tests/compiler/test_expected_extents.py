@@ -20,13 +20,12 @@ def implementation(explanation):
 
 
 def test_layouts_are_planned_for_what_is_expected():
-    function = dense(te.var("tokens"))
-    few = lw.explain(function, AVX512, expect={"x": (1, 768)})
-    many = lw.explain(function, AVX512, expect={"x": (128, 768)})
-    assert (dict(few.expected), dict(many.expected)) == ({"tokens": 1}, {"tokens": 128})
-    assert implementation(few) != implementation(many)
-    assert implementation(few).startswith("dense") == implementation(lw.explain(dense(1), AVX512)).startswith("dense")
-    assert implementation(many) == implementation(lw.explain(function, AVX512)), "128 tokens are usual"
+    function = dense(te.var("tokens"), columns=12)
+    usual = lw.explain(function, AVX512, expect={"x": (128, 768)})
+    many = lw.explain(function, AVX512, expect={"x": (2048, 768)})
+    assert (dict(usual.expected), dict(many.expected)) == ({"tokens": 128}, {"tokens": 2048})
+    assert (implementation(usual), implementation(many)) == ("packed_matmul.blocked", "matmul.paneled")
+    assert implementation(lw.explain(function, AVX512)) == implementation(usual), "128 tokens are usual"
 
 
 def test_a_library_tells_what_was_expected_and_serves_all_else(tmp_path):
@@ -39,6 +38,17 @@ def test_a_library_tells_what_was_expected_and_serves_all_else(tmp_path):
     x = np.random.default_rng(1).standard_normal((40, 768)).astype(np.float32)
     weights = np.random.default_rng(0).standard_normal((64, 768)).astype(np.float32)
     np.testing.assert_allclose(lw.Engine(loaded)([x])[0], x @ weights.T, rtol=1e-3, atol=1e-3)
+
+
+def test_costs_are_not_those_of_implementations_for_known_extents_alone():
+    weights = np.ones((8192, 64), np.float32)
+
+    def chosen(rows):
+        x = lw.var("x", (rows, 8192))
+        return implementation(lw.explain(lw.Function([x], lw.nn.dense(x, lw.const(weights), transposed=False)), AVX512))
+
+    assert chosen(128) == "matmul.long"  # which costs less than panels that a row is copied for
+    assert chosen(te.var("rows")) == "packed_matmul.blocked"
 
 
 def expected(shape, **arguments):
