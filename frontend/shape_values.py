@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.dtype import INT64
+from ..base.errors import ExpressionError
 from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..graph.visit import inputs, post_order, with_inputs
@@ -31,6 +32,7 @@ from ..ops.families.cast import cast
 from ..ops.families.open_extents import extents
 from ..ops.families.reshape import reshape
 from ..ops.families.select import where
+from ..ops.families.slicing import END
 from .fold import MAX_ELEMENTS, table
 from .refusal_causes import UnknownLengthError
 from .value_bounds import ValueBounds
@@ -114,8 +116,11 @@ class ShapeValues:
             return None
         if any(tensor_of(a).dtype.is_float for a in (call, *call.args)) and call.op.name not in _OF_FLOATS:
             return None
-        value = evaluate(call.attrs, known, kind)
-        return None if value is None else self._recorded(call, np.asarray(value, object).reshape(shape))
+        try:
+            value = evaluate(call.attrs, known, kind)
+            return None if value is None else self._recorded(call, np.asarray(value, object).reshape(shape))
+        except ExpressionError:  # of numbers that no extent is as large as, which a run computes as they are
+            return None
 
     def as_data(self, root: Node, is_done: Callable[[Node], bool] = lambda _: False) -> Node:
         """A finished graph in which calls compute what nodes stand for; but for nodes that ``is_done`` holds of, and
@@ -201,6 +206,22 @@ def _remainder(a: Any, b: Any) -> Any:
     return x % b if isinstance(b, int) and b > 0 and prove(x >= 0, _facts(x)) else None
 
 
+def _least(a: Any, b: Any) -> Any:
+    """The smaller one: a number that is larger than any extent is none."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, int) and abs(x) > END:
+            return y if x > 0 else x
+    return minimum(as_index(a), as_index(b))
+
+
+def _greatest(a: Any, b: Any) -> Any:
+    """The larger one, likewise."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, int) and abs(x) > END:
+            return x if x > 0 else y
+    return maximum(as_index(a), as_index(b))
+
+
 def _equal(a: Any, b: Any) -> bool | None:
     x, y = as_index(a), as_index(b)
     if x is y:
@@ -240,8 +261,8 @@ _TABLE: dict[str, Evaluate] = {
     "equal": _each(_equal),
     "where": _where,
     "prod": lambda attrs, args, kind: np.prod(args[0], axis=attrs.axes),
-    "minimum": _each(lambda a, b: minimum(as_index(a), as_index(b))),
-    "maximum": _each(lambda a, b: maximum(as_index(a), as_index(b))),
+    "minimum": _each(_least),
+    "maximum": _each(_greatest),
     "negative": lambda attrs, args, kind: -args[0],
     "sum": lambda attrs, args, kind: np.sum(args[0], axis=attrs.axes),
 }

@@ -8,7 +8,7 @@ import operator
 from collections import Counter
 from collections.abc import Sequence
 
-from .constants import ZERO, const_int
+from .constants import ONE, ZERO, const_int
 from .expr import Binary, Const, Expr
 from .makers import as_index
 from .simplify import simplify
@@ -68,4 +68,6 @@ def same_product(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
     if 0 in (product_of(a)[0], product_of(b)[0]):
         return product_of(a)[0] == product_of(b)[0]
     ratio = quotient(a, b)
-    return ratio is not None and const_int(ratio) == 1
+    if ratio is not None:
+        return const_int(ratio) == 1
+    return simplify(math.prod(a, start=ONE) - math.prod(b, start=ONE)) is ZERO  # as n + -n % 8 is its eighth times 8

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...base.dtype import dtype
 from ...base.errors import ModelError
-from ...graph.node import Constant, Node
+from ...graph.node import Call, Constant, Node
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 from ...ir.facts import nonnegative
@@ -20,9 +20,9 @@ from ...ir.simplify import simplify
 from ...ir.visit import free_vars
 from ...ops.families.binary import add, equal, multiply
 from ...ops.families.cast import cast
-from ...ops.families.creation import arange, arange_extent, full
+from ...ops.families.creation import FullAttrs, arange, arange_extent, full
 from ...ops.families.open_extents import extents, positions
-from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.repeat import BroadcastToAttrs, broadcast_to_extents
 from ...ops.families.reshape import expand_dims
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
@@ -76,6 +76,17 @@ def filled(node: OnnxNode, shape: Sequence[int | Expr], value: npt.NDArray[Any])
     if len(numbers) == len(shape):
         return full(numbers, value.item(), kind)
     return broadcast_to_extents(Constant(value), shape, node.shapes.inputs)
+
+
+def value_everywhere(x: Node) -> bool | int | float | None:
+    """The one value that all elements of what ``filled`` made have; None of other tensors."""
+    if isinstance(x, Constant):
+        return x.value.item() if x.value.size == 1 else None
+    if isinstance(x, Call) and isinstance(x.attrs, FullAttrs):
+        return x.attrs.value
+    if isinstance(x, Call) and isinstance(x.attrs, BroadcastToAttrs):
+        return value_everywhere(x.args[0])
+    return None
 
 
 @converter("Shape", 1, 13, 15, 19, 21, 23, 24, 25)

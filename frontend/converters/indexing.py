@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import NoneType
 
 from ...graph.node import Constant, Node
+from ...ir.constants import ONE, ZERO
+from ...ir.expr import Expr
+from ...ir.simplify import simplify
 from ...ops.families import creation, gather, reverse_sequence, scatter, trilu
+from ...ops.families.binary import divide, maximum, mod
+from ...ops.families.concatenate import concatenate
 from ...ops.families.nonzero import nonzero
-from ...ops.families.reshape import reshape, squeeze
+from ...ops.families.reshape import expand_dims, reshape, squeeze
 from ...ops.families.slicing import strided_slice
 from ...ops.families.unique import unique
+from ..integers import integers
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from . import run_time_operands
+from .creation import value_everywhere
+from .run_time_operands import extent_as_number, numbers_up_to
 
 
 @converter("Gather", 1, 11, 13)
@@ -81,7 +90,23 @@ def _trilu(node: OnnxNode) -> Node:
 
 @converter("NonZero", 9, 13)
 def _nonzero(node: OnnxNode) -> Node:
-    return nonzero(node[0])
+    """Of one number everywhere, as exporters write a range, all elements are counted when the model is compiled."""
+    value = value_everywhere(node[0])
+    if value is None or not node.rank:
+        return nonzero(node[0])
+    shape = node.type().shape if value else [ZERO] * node.rank
+    number = numbers_up_to(node, simplify(math.prod(shape, start=ONE)))
+    rows = []
+    for axis, extent in enumerate(shape):
+        behind = simplify(math.prod(shape[axis + 1 :], start=ONE))
+        row = number if behind is ONE else divide(number, _at_least_one(node, behind))
+        rows.append(expand_dims(row if axis == 0 else mod(row, _at_least_one(node, extent)), (0,)))
+    return concatenate(rows, 0)
+
+
+def _at_least_one(node: OnnxNode, extent: Expr) -> Node:
+    """An extent as a number to divide by, of no elements if it is 0."""
+    return maximum(extent_as_number(node, extent), integers(1))
 
 
 @converter("Compress", 9, 11, 28)

@@ -11,7 +11,7 @@ from types import NoneType
 
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
-from ...ir.constants import ONE, const_int
+from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
 from ...ir.facts import Facts, nonnegative, prove
 from ...ir.makers import as_index, maximum, minimum
@@ -25,7 +25,6 @@ from ...ops.families.open_extents import open_slice
 from ...ops.families.split_part import split_evenly
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
-from ..refusal_causes import UnknownValueError
 from ..registry import converter
 from ..reshaping import reshape_to
 from . import run_time_axes, run_time_operands
@@ -155,6 +154,9 @@ def _slice(node: OnnxNode) -> Node:
     if len(first) == len(starts) and len(last) == len(ends):
         return slicing.strided_slice(node[0], first, last, axes, steps)
     made = node[0]
+    if steps is not None and any(step < 1 for step in steps):
+        return run_time_operands.sliced(node)
+    starts, ends = (tuple(map(_in_range, given)) for given in (starts, ends))
     axes = tuple(range(len(starts))) if axes is None else axes
     for start, end, axis, step in zip(starts, ends, axes, steps or (1,) * len(starts), strict=True):
         if isinstance(start, int) and isinstance(end, int):
@@ -164,30 +166,32 @@ def _slice(node: OnnxNode) -> Node:
     return made
 
 
+def _in_range(index: int | Expr) -> int | Expr:
+    """An index of a slice; of numbers beyond any end, one that an extent can be computed with."""
+    return max(-slicing.END, min(index, slicing.END)) if isinstance(index, int) else index
+
+
 def _open_slice(node: OnnxNode, x: Node, axis: int, start: Expr, end: Expr, step: int) -> Node:
-    """A slice between indices that are computed from open extents."""
-    if step < 1:
-        raise UnknownValueError(
-            f"{node}: it steps backwards from {start} to {end}, which is supported for numbers only"
-        )
+    """A slice between indices that are computed from open extents, forwards."""
     extent = tensor_of(x).shape[axis]
     facts = nonnegative(dict.fromkeys(v for e in (start, end, extent) for v in free_vars(e)))
-    first, last = (_clamped(node, index, extent, facts) for index in (start, end))
+    first, last = (_clamped(index, extent, facts) for index in (start, end))
     count = simplify(maximum(last - first, 0), facts)
     part = open_slice(x, axis, first, count, node.shapes.inputs)
     return part if step == 1 else slicing.strided_slice(part, [0], [slicing.END], [axis], [step])
 
 
-def _clamped(node: OnnxNode, index: Expr, extent: Expr, facts: Facts) -> Expr:
+def _clamped(index: Expr, extent: Expr, facts: Facts) -> Expr:
     """An index of a slice as it counts from the beginning, within an axis."""
     number = const_int(index)
-    if number is not None and number >= slicing.END:
-        return extent
+    if number is not None and abs(number) >= slicing.END:
+        return extent if number > 0 else ZERO
     if prove(index >= 0, facts):
         return simplify(minimum(index, extent), facts)
     if prove(index < 0, facts):
         return simplify(maximum(extent + index, 0), facts)
-    raise UnknownValueError(f"{node}: whether {index} counts from the end depends on the shapes of the model's inputs")
+    from_the_end = minimum(maximum(-index, 0), 1)  # 1 if the index is negative, which the shapes of a run tell
+    return simplify(maximum(minimum(index + from_the_end * extent, extent), 0), facts)
 
 
 @converter("Pad", 1)

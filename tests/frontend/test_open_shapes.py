@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import floats
 from open_models import FLOAT, engine, model, same
 
@@ -350,6 +350,26 @@ def test_quotients_by_an_open_factor_are_exact():
     agrees(made, *({"x": floats(n, m)} for n, m in [(1, 1), (3, 7), (2, 0)]))
 
 
+def test_an_axis_that_is_filled_up_to_a_multiple_falls_into_blocks():
+    made = model(
+        [
+            node("Shape", "x", "n", end=1),
+            node("Neg", "n", "less"),
+            node("Mod", "less eight", "more"),
+            node("Concat", "zeros more zero", "pads", axis=0),
+            node("Pad", "x pads", "padded"),
+            node("Shape", "padded", "filled", end=1),
+            node("Div", "filled eight", "blocks"),
+            node("Concat", "blocks eight two", "shape", axis=0),
+            node("Reshape", "padded shape", "z"),
+        ],
+        {"x": (FLOAT, ["n", 2])},
+        ["z"],
+        {"eight": np.array([8]), "zeros": np.array([0, 0]), "zero": np.array([0]), "two": np.array([2])},
+    )
+    agrees(made, *({"x": floats(n, 2)} for n in (13, 8, 1)))
+
+
 @pytest.mark.parametrize("step", [1, 2])
 def test_slices_between_open_extents(step):
     made = model(
@@ -359,6 +379,88 @@ def test_slices_between_open_extents(step):
         {"start": np.array([1]), "axis": np.array([1]), "step": np.array([step])},
     )
     agrees(made, *({"x": floats(3, n), "y": floats(m)} for n, m in [(9, 5), (4, 9), (3, 0), (1, 2), (6, 6)]))
+
+
+def test_whether_an_index_counts_from_the_end_may_depend_on_the_shapes():
+    """What fills a length up to a multiple of 8 is taken away again; of 8 nothing is left, as onnx has it."""
+    made = model(
+        [
+            node("Shape", "x", "n"),
+            node("Neg", "n", "less"),
+            node("Mod", "less eight", "more"),
+            node("Neg", "more", "end"),
+            node("Slice", "x zero end", "z"),
+            node("Slice", "x end n", "w"),
+        ],
+        {"x": (FLOAT, ["n"])},
+        ["z", "w"],
+        {"eight": np.array([8]), "zero": np.array([0])},
+    )
+    agrees(made, *({"x": floats(n)} for n in (13, 8, 9, 1, 16)))
+
+
+def test_slices_run_backwards_from_an_open_index():
+    made = model(
+        [node("Shape", "y", "m"), node("Slice", "x m lowest axis back", "z")],
+        {"x": (FLOAT, [3, "n"]), "y": (FLOAT, ["m"])},
+        ["z"],
+        {"lowest": np.array([-(2**63)]), "axis": np.array([1]), "back": np.array([-2])},
+    )
+    agrees(made, *({"x": floats(3, n), "y": floats(m)} for n, m in [(9, 5), (4, 9), (3, 0), (1, 2)]))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Min", "n largest", "z")],
+        [node("Max", "n lowest", "z")],
+        [node("Max", "n largest", "z")],
+        [node("Add", "n largest", "z")],
+        [node("Mul", "n largest", "z")],
+        [node("Div", "n largest", "z")],
+        [node("Sub", "lowest n", "z")],
+        [node("Equal", "n largest", "same"), node("Cast", "same", "z", to=INT64)],
+        [node("Min", "n largest", "end"), node("Slice", "x zero end", "z")],
+        [node("Slice", "x n largest", "z")],
+        [node("Slice", "x lowest n", "z")],
+    ],
+    ids=lambda nodes: f"{nodes[0].op_type} {' '.join(nodes[0].input)}",
+)
+def test_extents_meet_numbers_that_no_extent_is_as_large_as(nodes):
+    """Exporters write the largest and the least number for no bound."""
+    made = model(
+        [node("Shape", "x", "n"), *nodes],
+        {"x": (FLOAT, ["n"])},
+        ["z"],
+        {"largest": np.array([2**63 - 1]), "lowest": np.array([-(2**63)]), "zero": np.array([0])},
+    )
+    if nodes[-1].op_type != "Slice":
+        made.graph.output[0].type.tensor_type.elem_type = INT64
+    compiled, reference = engine(made), onnx_evaluator(made)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(compiled([floats(5)])[0], reference.run(None, {"x": floats(5)})[0])
+
+
+@pytest.mark.parametrize("value", [0, 3])
+@pytest.mark.parametrize("inputs", ["n", "n m", "n two m"])
+def test_the_places_of_one_number_everywhere_are_counted_when_the_model_is_compiled(inputs, value):
+    made = model(
+        [
+            node("Shape", "x", "n", end=1),
+            node("Shape", "x", "m", start=1),
+            node("Concat", inputs, "shape", axis=0),
+            node("ConstantOfShape", "shape", "full", value=numpy_helper.from_array(np.array([value]))),
+            node("NonZero", "full", "z"),
+        ],
+        {"x": (FLOAT, ["n", "m"])},
+        ["z"],
+        {"two": np.array([2])},
+    )
+    made.graph.output[0].type.tensor_type.elem_type = INT64
+    compiled = agrees(made, *({"x": floats(n, m)} for n, m in [(3, 5), (1, 1), (4, 0)]))
+    rank = len(inputs.split())
+    count = {1: "n", 2: "n * m", 3: "(n * m) * 2"}[rank] if value else 0
+    assert compiled.outputs[0].type_text == f"int64[{rank}, {count}]"
 
 
 def test_an_open_axis_that_is_squeezed_has_one_element():
