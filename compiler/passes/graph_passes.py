@@ -15,6 +15,7 @@ from ..symbols import Numbers, leading_dimensions
 from .average_first import average_first
 from .constraints import settle_dimensions
 from .convolve_transposed import convolve_transposed
+from .einsum_products import einsum_products
 from .flatten_tuples import flatten_tuples
 from .fold_constants import Evaluate, fold_constants
 from .frame_signals import frame_signals
@@ -52,7 +53,7 @@ def run_graph_passes(
         function = timed(keep_states, function)
     expected = expected_extents(function, settings.expect, around)
     function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate, expected.numbers)
-    function = timed(simplify_inference, function)
+    function = timed(simplify_inference, timed(einsum_products, function))
     function = timed(share_widened, timed(widen_halves, function, options.precision))
     if not options.is_strict:
         function = timed(unsigned_bytes, timed(sink_dequantize, function))
