@@ -53,9 +53,12 @@ class DivMod:
 
 
 def split(x: Expr, y: Expr) -> DivMod | None:
-    """``x == quotient * y + rest``, where some term of x is a multiple of y, a constant above 1 or a product."""
+    """``x == quotient * y + rest``, where some term of x is a multiple of y, a constant above 1 or a product; or x has
+    a multiple of y among its terms, a sum."""
     form, divisor = linear_of(x), _divisor(y)
-    if divisor is None or (not divisor.factors and divisor.coefficient <= 1):
+    if divisor is None:
+        return _split_by_sum(x, linear_of(y))
+    if not divisor.factors and divisor.coefficient <= 1:
         return None
     quotient, rest = Linear(form.kind), Linear(form.kind)
     for term in form:
@@ -69,6 +72,21 @@ def split(x: Expr, y: Expr) -> DivMod | None:
     if quotient.is_constant and quotient.constant == 0:
         return None
     return DivMod(expr_of(quotient, x.dtype.lanes), expr_of(rest, x.dtype.lanes))
+
+
+def _split_by_sum(x: Expr, divisor: Linear) -> DivMod | None:
+    """``split`` by a sum, each of whose terms x has equally often."""
+    form = linear_of(x)
+    counts = {
+        divmod(form.terms[key].coefficient, term.coefficient) if key in form.terms else (0, 1)
+        for key, term in divisor.terms.items()
+    }
+    if len(counts) > 1 or not x.dtype.is_index:
+        return None
+    ((count, left),) = counts
+    if left or not count:
+        return None
+    return DivMod(like(x, count), expr_of(form.plus(divisor, -count), x.dtype.lanes))
 
 
 def _divisor(y: Expr) -> Term | None:
