@@ -62,10 +62,11 @@ def _check(plan):
 
 def references(graph, arrays, plan):
     """What the outputs may be: with each operator's result rounded, with none, with all in float32, which overflows
-    earlier, and with errors of rounding put in."""
+    earlier, as do terms before they cancel, and with errors of rounding put in."""
     yield random_graphs.evaluate(graph, arrays)
     yield random_graphs.evaluate(graph, arrays, between=np.float64)
     yield random_graphs.evaluate(graph, arrays, inside=np.float32)
+    yield random_graphs.evaluate(graph, arrays, limit=NEARLY_INFINITE)
     for number in range(NOISY):
         yield random_graphs.evaluate(graph, arrays, np.random.default_rng([plan["seed"], number]))
 

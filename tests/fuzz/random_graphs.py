@@ -441,15 +441,19 @@ def make_graph(plan):
     return Graph(function, builder.inputs, outputs, builder.steps, builder.constants)
 
 
-def evaluate(graph, arrays, rng=None, inside=np.float64, between=np.float32):
+def evaluate(graph, arrays, rng=None, inside=np.float64, between=np.float32, limit=None):
     """The outputs by numpy, an operator at a time: the types that one computes in, and of what it gives. ``rng`` gives
     each operator's arguments an error of an ulp or two, but those of operators that only move them: it shows how far
-    rounding may take a result."""
+    rounding may take a result. Sums whose terms come to more than ``limit``, however they cancel, are infinite."""
     values = dict(zip(graph.inputs, arrays, strict=True)) | dict(graph.constants)
     with np.errstate(all="ignore"):
         for step in graph.steps:
             read = [values[value].astype(inside) for value in step.read]
             if rng is not None and not step.made.exact:
                 read = [v * (1 + rng.uniform(-1, 1, v.shape) * 2.0**-22).astype(inside) for v in read]
-            values[step.made] = np.asarray(step.function(*read)).astype(between)
+            made = np.asarray(step.function(*read))
+            if limit is not None and not step.made.exact and made.dtype.kind == "f":
+                terms = np.asarray(step.function(*map(np.abs, read)))
+                made = np.where(np.abs(terms) > limit, np.copysign(np.inf, made), made)
+            values[step.made] = made.astype(between)
     return [values[value].astype(np.float64) for value in graph.outputs]
