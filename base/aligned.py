@@ -16,6 +16,8 @@ first cache, which holds 8 of them or a few more."""
 MANY_PAGES = 64 * PAGE_BYTES
 """Arrays that are so large are copied to whole pages: of parts as long as pages, the processor fetches ahead all, and
 nothing behind them."""
+SQUARE = 64
+"""The side of the squares that a transposed matrix is copied in."""
 
 
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -25,6 +27,21 @@ def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return array
     copy = aligned_empty(array.shape, array.dtype)
     copy[...] = array
+    return copy
+
+
+def contiguous(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The array with its elements in order; a copy if they are not. A large transposed matrix is copied in squares, as
+    numpy does not: the lines of the cache that a square touches stay there until all of it is copied."""
+    if array.flags.c_contiguous:
+        return array
+    if array.ndim != 2 or not array.flags.f_contiguous or array.nbytes < MANY_PAGES:
+        return np.ascontiguousarray(array)
+    copy = np.empty(array.shape, array.dtype)
+    for row in range(0, array.shape[0], SQUARE):
+        for column in range(0, array.shape[1], SQUARE):
+            part = slice(row, row + SQUARE), slice(column, column + SQUARE)
+            copy[part] = array[part]
     return copy
 
 

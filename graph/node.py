@@ -20,6 +20,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..base.aligned import contiguous
 from ..base.brief import one_line
 from ..base.dtype import dtype
 from ..base.errors import TypeInferenceError
@@ -101,7 +102,7 @@ class Constant(NodeBase):
     def __post_init__(self) -> None:
         if not isinstance(self.value, np.ndarray):
             raise TypeInferenceError(f"a constant is an array, found {self.value!r}: use lw.const")
-        value = self.value if self.value.flags.c_contiguous else np.ascontiguousarray(self.value)
+        value = contiguous(self.value)
         if value.flags.writeable:
             value = value.view()
             value.flags.writeable = False

@@ -33,6 +33,7 @@ from .simplify_inference import simplify_inference
 from .sink_dequantize import sink_dequantize
 from .split_elementwise import split_elementwise
 from .split_products import split_products
+from .turn_weights import turn_weights
 from .unsigned_bytes import unsigned_bytes
 from .widen_halves import widen_halves
 
@@ -53,7 +54,7 @@ def run_graph_passes(
         function = timed(keep_states, function)
     expected = expected_extents(function, settings.expect, around)
     function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate, expected.numbers)
-    function = timed(simplify_inference, timed(einsum_products, function))
+    function = timed(simplify_inference, timed(turn_weights, timed(einsum_products, function)))
     function = timed(share_widened, timed(widen_halves, function, options.precision))
     if not options.is_strict:
         function = timed(unsigned_bytes, timed(sink_dequantize, function))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from .... import te
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
-from ....graph.node import Call, Constant, Node, tensor_of
+from ....graph.node import Call, Constant, Node
 from ....graph.types import TensorType, Type
 from ....ir.expr import Axis, Expr
 from ....te.tensor import Tensors
@@ -192,22 +191,5 @@ def _dense_strategy(attrs: DenseAttrs, inputs: Sequence[Type], result: Type, tar
 
 
 def dense(x: Node, weight: Node, transposed: bool = True, out_dtype: str | DType | None = None) -> Call:
-    """x · weightᵀ, or x · weight if not ``transposed``; of 8-bit integers, of either sign, in int32.
-
-    A constant weight is turned over here, once and for all calls.
-    """
-    name, transposed = dtype_name(out_dtype), flag(transposed, "transposed")
-    if transposed and isinstance(weight, Constant) and tensor_of(weight).ndim == 2:
-        return DENSE(x, _turned(weight), attrs=DenseAttrs(False, name))
-    return DENSE(x, weight, attrs=DenseAttrs(transposed, name))
-
-
-_turned_over: weakref.WeakKeyDictionary[Constant, Constant] = weakref.WeakKeyDictionary()
-"""Mutable: what constants are turned over, as long as they are in use."""
-
-
-def _turned(weight: Constant) -> Constant:
-    found = _turned_over.get(weight)
-    if found is None:
-        found = _turned_over[weight] = Constant(weight.value.T, weight.name)
-    return found
+    """x · weightᵀ, or x · weight if not ``transposed``; of 8-bit integers, of either sign, in int32."""
+    return DENSE(x, weight, attrs=DenseAttrs(flag(transposed, "transposed"), dtype_name(out_dtype)))
