@@ -20,6 +20,8 @@ from loopwright.graph.types import TupleType
 from loopwright.lowering.pipeline import realized_function
 from loopwright.ops import nn
 from loopwright.ops.definition import strategy
+from loopwright.ops.definition.evaluate import definition_of
+from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.definition.registry import all_ops, get_op
 from loopwright.ops.families.assume_extent import ASSUME_EXTENT, AssumeExtentAttrs
 from loopwright.ops.families.born_extents import known_extents
@@ -45,6 +47,7 @@ from loopwright.ops.families.resize_tables import INDICES, WEIGHTS, ResizeTableA
 from loopwright.ops.families.split_part import split_evenly
 from loopwright.ops.families.tree_ensemble import TREE_ENSEMBLE, TreeEnsembleAttrs
 from loopwright.ops.families.unique import UNIQUE_ROWS, UniqueRowsAttrs
+from loopwright.te.vectorized import UnvectorizedError, VectorizedProgram
 
 TARGETS = {name: lw.resolve_target(name) for name in ("x86-64", "x86-64-v3")}
 MATRIX_TARGETS = {
@@ -1009,6 +1012,60 @@ def test_the_interpreter_agrees_with_numpy(ops, name, number, target):
                 same(found, expected)
             except AssertionError as error:
                 raise AssertionError(f"{title}: {error}\n{func}") from None
+
+
+NOT_BY_NUMPY = [
+    "append_rows",
+    "box_indices",
+    "chosen_boxes",
+    "count_pieces",
+    "cumprod",
+    "cumsum",
+    "det",
+    "ngram_counts",
+    "nn.gru_steps",
+    "nn.lstm_steps",
+    "nn.max_roi_pool",
+    "nn.peephole_lstm_steps",
+    "nn.reset_after_gru_steps",
+    "nn.rnn_steps",
+    "nn.roi_align",
+    "nn.tree_ensemble",
+    "nonzero",
+    "number_strings",
+    "scatter_elements",
+    "scatter_nd",
+    "string_case",
+    "string_concat",
+    "string_equal",
+    "string_index",
+    "string_matches",
+    "string_numbers",
+    "string_pieces",
+    "topk",
+    "unique_rows",
+    "write_rows",
+]
+"""Operators whose definition has a scan, an extern, or bounds that differ from element to element."""
+
+
+@pytest.mark.parametrize(("name", "number"), [(name, k) for name in sorted(CASES) for k in range(len(CASES[name]))])
+def test_definitions_run_by_numpy_agree_as_well(ops, name, number):
+    make, oracle, *arrays = CASES[name][number]
+    arrays = [np.asarray(a) for a in arrays]
+    call = make(*(ops.var(a.shape, a.dtype.name, f"x{k}") for k, a in enumerate(arrays)))
+    tensors, computed = implement(call, definition_of(call))
+    try:
+        program = VectorizedProgram(outputs_of(computed))
+        found = program(dict(zip(tensors, arrays, strict=True)), {})
+    except UnvectorizedError:
+        assert name in NOT_BY_NUMPY
+        return
+    assert name not in NOT_BY_NUMPY
+    wanted = oracle(*map(exact, arrays))
+    wanted = wanted if isinstance(call.type, TupleType) else (wanted,)
+    for result, expected in zip(found, wanted, strict=True):
+        same(result, expected)
 
 
 def test_every_operator_has_a_case():
