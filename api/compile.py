@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
+from ..base.choices import check_flag
 from ..base.garbage import rare_collections
 from ..base.memory import memory_errors
 from ..base.target import Target
 from ..base.timing import TimedStage, timed
 from ..codegen.host import resolve_target
-from ..compiler.model.compile_model import compile_model, tell_of
+from ..compiler.model.compile_model import compile_model, job_count, tell_of
 from ..compiler.model.progress import Progress
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings, Layouts
@@ -25,6 +26,7 @@ from ..runtime.library import Library
 from .given_states import GivenStates, check_given, with_states
 from .model_cache import model_entry
 from .model_graph import evaluate_constants, expected_shapes, graph_of
+from .tiered import tiered_library
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -46,6 +48,7 @@ def compile(
     batch_invariant: bool = False,
     state: GivenStates = None,
     expect: GivenShapes | None = None,
+    tiered: bool = False,
 ) -> Library:
     """Compile a model: a path, bytes or ``ModelProto`` of ONNX, or a graph function.
 
@@ -69,7 +72,10 @@ def compile(
     ``build``, of all functions. Calls of the operators named in ``unfused`` stay functions of their own, which tactics
     of Python can serve. ``state`` are the outputs that are inputs of the next run, as ``{"present.0": "past.0"}``, or
     ``"auto"`` for those whose names say so: ``lw.Engine(library).session()`` keeps them in memory, and writes what is
-    new in place (docs/runtime.md). ``lw.Engine(library)`` runs the result on the target's kind of machine,
+    new in place (docs/runtime.md). ``tiered`` gives a library at once: another process compiles the model, and until
+    that is done, numpy serves the calls of engines, in another order of sums (docs/models.md). The future
+    ``library.compilation`` tells when that is, and of a failure.
+    ``lw.Engine(library)`` runs the result on the target's kind of machine,
     ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, given or
     expected, and, if it is to be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown
@@ -78,13 +84,22 @@ def compile(
     ``RecordError`` for records that cannot be read; ``OutOfMemoryError`` where there is not enough memory.
     """
     check_given(state)
+    check_flag(tiered, "tiered")
     options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
-    evaluate = partial(evaluate_constants, replace(options, line_tables=False), jobs)
     known = records_from(records)
     source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with memory_errors("compiling a model"), rare_collections(), TimedStage("compile") as stage:
         usual = expected_shapes(expect, batch_invariant)
         settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused, usual)
+
+        def import_graph() -> Function:
+            return with_states(timed(graph_of, model, shapes, settings.target, batch_invariant), state)
+
+        if tiered:
+            job_count(jobs)
+            wanted = settings.target, shapes, precision, jobs, False, known, layouts, alternatives, line_tables
+            whole = partial(compile, model, *wanted, unfused, arithmetic, batch_invariant, state, expect)
+            return tiered_library(import_graph, settings, source, whole)
         entry = None if source is None else timed(model_entry, source, shapes, settings, batch_invariant, state)
         compiled = None if entry is None else timed(entry.find_model)
         if compiled is not None:
@@ -92,14 +107,9 @@ def compile(
         else:
             if entry is not None:
                 timed(entry.note_files)
+            evaluate = partial(evaluate_constants, replace(options, line_tables=False), jobs)
             # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
-            compiled = compile_model(
-                with_states(timed(graph_of, model, shapes, settings.target, batch_invariant), state),
-                settings,
-                jobs,
-                progress,
-                evaluate,
-            )
+            compiled = compile_model(import_graph(), settings, jobs, progress, evaluate)
             if entry is not None:
                 timed(entry.keep_model, compiled)
     return Library(compiled, source, stage.timing)

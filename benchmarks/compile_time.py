@@ -2,8 +2,9 @@
 
 Counts of work (nodes of the loop IR, calls of the simplifier and what these look at, instructions of LLVM IR) hardly
 depend on the machine: more than ``compile_budgets.json`` allows is a failure. ``--update`` writes the counts of this
-version there, for what ``--only`` chooses. Seconds, cold (nothing in the cache) and warm, are of this machine, and
-printed beside. Everything is compiled in a process of its own, by one process.
+version there, for what ``--only`` chooses. Seconds are of this machine, and printed beside: cold (nothing in the
+cache), warm, and to the first answer of a model that is compiled meanwhile (``tiered=True``). Everything is compiled in
+a process of its own, by one process.
 """
 
 from __future__ import annotations
@@ -37,11 +38,13 @@ def chosen(only: list[str] | None, budgets: Mapping[str, object]) -> list[Model 
 
 def measured(model: Path) -> dict[str, float]:
     """Counts of a compilation, and its seconds, in a process of its own with an empty cache."""
-    with tempfile.TemporaryDirectory() as cache:
-        command = [sys.executable, __file__, "--child", str(model)]
-        environment = {**os.environ, "LOOPWRIGHT_CACHE_DIR": cache}
-        run = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    found: dict[str, float] = {}
+    for option in ("--tiered-child", "--child"):
+        with tempfile.TemporaryDirectory() as cache:
+            command = [sys.executable, __file__, option, str(model)]
+            environment = {**os.environ, "LOOPWRIGHT_CACHE_DIR": cache}
+            run = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+        found |= json.loads(run.stdout.splitlines()[-1])
     return found
 
 
@@ -59,6 +62,22 @@ def child(model: str) -> None:
     print(json.dumps({name: getattr(timings, name) for name in CompileTiming.COUNTS} | seconds))
 
 
+def tiered_child(model: str) -> None:
+    """Print what the first answer of a model takes that is compiled meanwhile; imports are not counted."""
+    import numpy as np
+
+    import loopwright as lw
+    from loopwright.api import tiered  # noqa: F401
+    from loopwright.frontend import from_onnx  # noqa: F401
+
+    lw.resolve_target("native")
+    inputs = dict(np.load(Path(model).with_name("inputs.npz")))
+    start = time.perf_counter()
+    library = lw.compile(model, tiered=True)
+    lw.Engine(library)(inputs)
+    print(json.dumps({"first": time.perf_counter() - start}))
+
+
 def excesses(name: str, counts: Mapping[str, float], budget: Mapping[str, float]) -> list[str]:
     """What is beyond the budget, in words; what has no budget is."""
     return [
@@ -73,7 +92,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="PART", help="those whose name has one of these parts")
     parser.add_argument("--update", action="store_true", help="write the budgets anew")
     parser.add_argument("--child", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--tiered-child", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.tiered_child:
+        tiered_child(options.tiered_child)
+        return
     if options.child:
         child(options.child)
         return
@@ -83,8 +106,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             each.write(Path(folder))
             counts = measured(Path(folder) / "model.onnx")
-        cold, warm = counts.pop("cold"), counts.pop("warm")
-        print(f"{each.full_name}: {cold:.2f} s cold, {warm:.2f} s warm, {counts}", flush=True)
+        cold, warm, first = (counts.pop(what) for what in ("cold", "warm", "first"))
+        told = f"{cold:.2f} s cold, {warm:.2f} s warm, first answer after {first:.2f} s"
+        print(f"{each.full_name}: {told}, {counts}", flush=True)
         problems += excesses(each.full_name, counts, budgets.get(each.full_name, {}))
         budgets[each.full_name] = counts
     if options.update:

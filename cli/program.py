@@ -80,10 +80,13 @@ def threads_number(text: str) -> int:
     return int(text)
 
 
-def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks: Tasks | None = None) -> Program:
+def open_program(
+    arguments: argparse.Namespace, batch: int | None = None, tasks: Tasks | None = None, tiered: bool = False
+) -> Program:
     """Compile or load the model that the arguments name, with the inputs that they give, random where they give none.
 
     ``batch`` is the first extent of inputs that leave it open. ``tasks`` shows the progress, if that is shown already.
+    ``tiered`` is as for ``lw.compile``.
     """
     asked = _numbers(arguments.shape)
     start = time.perf_counter()
@@ -106,7 +109,8 @@ def open_program(arguments: argparse.Namespace, batch: int | None = None, tasks:
     tell(shapes, known)
     start = time.perf_counter()
     try:
-        library = compile_with_progress(arguments, {**known, **shapes, **_opened(inputs, asked, shapes)}, tasks=tasks)
+        wanted = {**known, **shapes, **_opened(inputs, asked, shapes)}
+        library = compile_with_progress(arguments, wanted, tasks=tasks, tiered=tiered)
     except ModelError as error:
         raise advised(error, inputs, asked) from error
     _check_arrays(arguments.model, library)
@@ -136,7 +140,7 @@ def _numbers(shapes: Sequence[tuple[str, GivenShape]]) -> GivenShapes:
 
 def _check_arrays(path: Path, library: Library) -> None:
     """Raises ``RuntimeArgumentError`` for a model that takes or gives anything but arrays."""
-    forms = (*library.model.grouped_inputs, *library.model.grouped_outputs)
+    forms = (*library.shown.grouped_inputs, *library.shown.grouped_outputs)
     others = ", ".join(dict.fromkeys(form.name for form in forms if form.array_names != (form.name,)))
     if others:
         raise RuntimeArgumentError(
@@ -184,6 +188,7 @@ def compile_with_progress(
     unfused: Sequence[str] = (),
     state: GivenStates = None,
     tasks: Tasks | None = None,
+    tiered: bool = False,
 ) -> Library:
     """Compile the model that the arguments name. The progress shows by ``tasks``, else as a bar, on a terminal only."""
     with progress_shown(piped=False) if tasks is None else nullcontext(tasks) as begin:
@@ -197,4 +202,5 @@ def compile_with_progress(
             alternatives=alternatives,
             unfused=unfused,
             state=state,
+            tiered=tiered,
         )

@@ -6,7 +6,8 @@ import argparse
 import json
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ..runtime.measure.onnx_reference import onnxruntime_installed
 from ..runtime.presented import as_numbers
 from ..runtime.threads.default_threads import default_threads
 from .output_file import check_output_file
-from .program import add_program_options, add_threads_option, open_program
+from .program import Program, add_program_options, add_threads_option, open_program
 from .reference import CheckError, check_outputs, load_reference
 from .report import make_console, print_code, print_selection, selection_json
 from .tensor_table import print_tensors, tensors_json
@@ -39,6 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "example: loopwright run model.onnx --input x=x.npy --output y.npz --check"
     add_program_options(parser)
     add_threads_option(parser)
+    parser.add_argument(
+        "--tiered", action="store_true", help="answer by plain code at first, while the model is being compiled"
+    )
     parser.add_argument("--output", type=Path, metavar="FILE.npz", help="write the outputs to a file")
     parser.add_argument("--check", action="store_true", help="compare with onnxruntime, or else onnx's evaluator")
     parser.add_argument(
@@ -54,12 +58,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     console = make_console()
     check_output_file(arguments.output, "the outputs")
-    program = open_program(arguments)
+    program = open_program(arguments, tiered=arguments.tiered)
     library, inputs = program.library, program.inputs
     if arguments.check and not program.compiled:
         raise ModelError(f"{arguments.model} is a library; --check needs the model that it was made of")
     threads = arguments.threads or default_threads()
     engine = Engine(library, threads=threads).init()
+    first_seconds = None
+    if arguments.tiered and program.compiled:
+        first_seconds, program = _first_answer(None if arguments.json else console, engine, program)
     outputs = as_numbers(engine(inputs), library.model.forms)
     if arguments.output is not None:
         _write_outputs(arguments.output, library, outputs)
@@ -69,6 +76,7 @@ def _run(arguments: argparse.Namespace) -> int:
         report = {
             "model": str(arguments.model),
             "seconds_to_compile" if program.compiled else "seconds_to_load": program.seconds,
+            **({} if first_seconds is None else {"seconds_to_first_answer": first_seconds}),
             "threads": threads,
             "latency_ms": ours * 1e3,
             "functions": selection_json(library, engine.time_steps(inputs)),
@@ -79,8 +87,8 @@ def _run(arguments: argparse.Namespace) -> int:
         print(json.dumps(report, indent=2, ensure_ascii=False))
         return 0
     console.print(program.summary)
-    fed, given = ((library.inputs, inputs.values()), (library.outputs, outputs))
-    print_tensors(console, {"input": zip(*fed, strict=True), "output": zip(*given, strict=True)})
+    if first_seconds is None:
+        _print_values(console, library, inputs, outputs)
     console.print(f"latency, {count_text(threads, 'thread')}: loopwright {seconds_text(ours)}", end="")
     if program.compiled:
         _compare(console, arguments, library, inputs, outputs, threads)
@@ -91,6 +99,26 @@ def _run(arguments: argparse.Namespace) -> int:
         print_selection(console, library, step_seconds)
         print_code(console, library, step_seconds)
     return 0
+
+
+def _first_answer(console: Console | None, engine: Engine, program: Program) -> tuple[float, Program]:
+    """Answer and print while the model is being compiled, and wait for that: the seconds of the one, from the begin of
+    the compilation on, and the program with those of the other."""
+    library, start = program.library, time.perf_counter()
+    outputs = engine(program.inputs)
+    seconds = program.seconds + time.perf_counter() - start
+    if console is not None:
+        by = "compiled" if library.is_compiled else "plain"
+        _print_values(console, library, program.inputs, outputs)
+        console.print(f"first answer, by {by} code, after {seconds_text(seconds)}")
+    library.compilation.result()
+    return seconds, replace(program, seconds=program.seconds + time.perf_counter() - start)
+
+
+def _print_values(console: Console, library: Library, inputs: Mapping[str, Array], outputs: Sequence[Array]) -> None:
+    """A table of what the model was given, and of what it gave."""
+    fed, given = ((library.inputs, inputs.values()), (library.outputs, outputs))
+    print_tensors(console, {"input": zip(*fed, strict=True), "output": zip(*given, strict=True)})
 
 
 def _compare(

@@ -42,6 +42,7 @@ from .tensor_specs import TensorSpecs
 from .threads.default_threads import check_threads
 from .threads.fork_lock import ForkLock
 from .threads.thread_pool import SHARED_POOL, PoolLease
+from .tiered import PlainExecutors, TieredLibrary
 
 if TYPE_CHECKING:
     from .measure.compare import Comparison, SteppedRun
@@ -92,11 +93,10 @@ class Engine:
             )
         self.library = library
         self._configs = executor_configs(executors, threads)
-        weights = sum(constant.nbytes for constant in library.model.constants)
-        self._budget = MemoryBudget(library.model.name, memory_limit(memory), weights)
-        self._signature = Signature(library.model)
+        self._budget = MemoryBudget(library.shown.name, memory_limit(memory))
+        self._signature = Signature(library.shown)
         self._registry = tactics
-        self._keeps_state = bool(library.model.states)
+        self._keeps_state = bool(library.shown.states)
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._lock = ForkLock()
         self._executors: ExecutorSet | None = None
@@ -110,13 +110,23 @@ class Engine:
             return method(inputs, out, threads)
 
         self._request = Request(self._signature, run)
+        self._plain: PlainExecutors | None = None
+        self._may_run = False
+        plain = library.plain if isinstance(library, TieredLibrary) else None
+        if plain is not None:
+            ready = weakref.WeakMethod(self._ready)
+
+            def compiled() -> ExecutorSet:
+                method = ready()
+                assert method is not None
+                return method()
+
+            self._plain = PlainExecutors(plain, self._signature, compiled)
 
     def __repr__(self) -> str:
         made = self._executors
         state = one_line("; ".join(map(str, made.executors)), 130) if made is not None else "not loaded"
-        return (
-            f"<Engine {one_line(self.library.model.name, 40)}, {count_text(len(self._configs), 'executor')}: {state}>"
-        )
+        return f"<Engine {one_line(self._signature.name, 40)}, {count_text(len(self._configs), 'executor')}: {state}>"
 
     def _repr_html_(self) -> str:
         executors = () if self._executors is None else self._executors.executors
@@ -136,13 +146,26 @@ class Engine:
 
         A call of an operator for which ``tactics`` has others than the compiled code gets the one that the executor
         prefers, else the cheapest by the file of ``records``, else the one of highest priority. ``select="measure"``
-        measures those that have no record first, and adds that to the file.
+        measures those that have no record first, and adds that to the file. While a library is being compiled that
+        plain code serves, only a choice of tactics waits for that.
         """
+        self._may_run = True
+        if select is None and records is None and self._is_plain:
+            return self
+        return self._load(select, records)
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether plain code serves calls: until the library is compiled, and for ever if that fails."""
+        return self._plain is not None and self._executors is None and not self.library.is_compiled
+
+    def _load(self, select: Select | None = None, records: str | os.PathLike[str] | None = None) -> Engine:
         with self._lock.held:
             if self._executors is None:
                 with memory_errors(f"loading {self.library.model.name}"):
                     executors = self._make_executors(select, records)
                 self._executors = ExecutorSet(executors, self.library.model.name)
+                self._plain = None  # its weights are needed no longer
                 self._budget.reclaim = _weakly(self._executors.trim)
             elif select is not None or records is not None:
                 raise RuntimeArgumentError(f"{self.library.model.name} is initialised: its tactics are chosen already")
@@ -171,13 +194,13 @@ class Engine:
 
     def session(self) -> Session:
         """Runs one after the other of a model that was compiled with ``state=``, which keep its states in memory."""
-        model = self.library.model
         if not self._keeps_state:
             raise RuntimeArgumentError(
-                f"{model.name} keeps no state: compile it with state=, as in lw.compile(…, state={{'present': 'past'}})"
+                f"{self._signature.name} keeps no state: compile it with state=, as in "
+                "lw.compile(…, state={'present': 'past'})"
             )
         self._ready()
-        session = Session(model, self._signature, self._run_placed, self._budget)
+        session = Session(self.library.model, self._signature, self._run_placed, self._budget)
         self._sessions.add(session)
         return session
 
@@ -206,13 +229,13 @@ class Engine:
             raise self._needs_session()
         arrays = self._signature.input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
-        return (self._executors or self._ready()).run(arrays, out, context)
+        return (self._executors or self._serving()).run(arrays, out, context)
 
     def submit(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> Future[RunOutputs]:
         """Run it on a thread of the engine's, as soon as an executor is free. Inputs that do not fit raise here."""
         arrays = self._input_arrays(inputs)
         context = None if threads is None else context_of(check_threads(threads))
-        return self._ready().submit(arrays, out, context)
+        return self._serving().submit(arrays, out, context)
 
     async def run_async(self, inputs: Values, out: Values | None = None, threads: int | None = None) -> RunOutputs:
         """The outputs, for coroutines: others go on meanwhile."""
@@ -323,7 +346,7 @@ class Engine:
     def _needs_session(self) -> RuntimeArgumentError:
         names = ", ".join(self.states.names)
         return RuntimeArgumentError(
-            f"{self.library.model.name} keeps the state {names} from run to run, so runs belong to a session: "
+            f"{self._signature.name} keeps the state {names} from run to run, so runs belong to a session: "
             "session = engine.session(), then session(inputs) as often as you like"
         )
 
@@ -343,16 +366,22 @@ class Engine:
     def _run_phase(self, inputs: Sequence[Array], out: Values | None, threads: int | None) -> RunOutputs:
         if self._keeps_state:
             raise self._needs_session()
-        if self._executors is None:
+        if self._executors is None and not self._may_run:
             raise RuntimeArgumentError(
-                f"{self.library.model.name} is not initialised: call engine.init() before run, which loads the code "
+                f"{self._signature.name} is not initialised: call engine.init() before run, which loads the code "
                 "and allocates the arena"
             )
-        return self._executors.run(inputs, out, None if threads is None else context_of(check_threads(threads)))
+        return self._serving().run(inputs, out, None if threads is None else context_of(check_threads(threads)))
+
+    def _serving(self) -> ExecutorSet | PlainExecutors:
+        """What runs a call now."""
+        plain = self._plain
+        return plain if plain is not None and self._is_plain else self._ready()
 
     def _ready(self) -> ExecutorSet:
+        """The executors of the compiled code, which is waited for."""
         if self._executors is None:
-            self.init()
+            self._load()
         assert self._executors is not None
         return self._executors
 
@@ -362,7 +391,7 @@ class Engine:
         model = self.library.model
         if (problem := why_not_here(model.target)) is not None:
             raise TargetError(problem)
-        self._budget.check_weights()
+        self._budget.hold_weights(sum(constant.nbytes for constant in model.constants))
         constants = tuple(aligned(constant) for constant in model.constants)
         externs = find_externs(model)
         known = TacticRecords(records, model.target)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,32 +42,60 @@ if TYPE_CHECKING:
 
 class Library:
     """A compiled model. ``lw.Engine(library)`` runs it; ``save`` writes it to a file. ``source`` is the file of the
-    model that it was compiled from, if there was one and the library is not loaded. ``timings`` tell where the time of
-    its compilation went, as a tree of stages that prints as a table; None if it is loaded.
+    model that it was compiled from, if there was one and the library is not loaded. ``timings`` are a tree of
+    stages that prints as a table.
 
     Mutable: ``shares`` are the shares of time of the functions, by symbol, in the last profile that an engine took;
     empty before that. Views in notebooks show them."""
 
     def __init__(self, model: CompiledModel, source: Path | None = None, timings: CompileTiming | None = None) -> None:
-        self.model = model
+        self._model = model
         self.source = source
-        self.timings = timings
+        self._timings = timings
         self.shares: Mapping[str, float] = {}
+
+    @property
+    def model(self) -> CompiledModel:
+        """What the model was compiled to, as plain data."""
+        return self._model
+
+    @property
+    def timings(self) -> CompileTiming | None:
+        """Where the time of the compilation went; None if the library is loaded."""
+        return self._timings
+
+    @property
+    def shown(self) -> CompiledModel:
+        """The model, or one without code that has the same inputs and outputs, while it is being compiled."""
+        return self.model
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the code is there; always, unless the model was compiled with ``tiered=True``."""
+        return True
+
+    @property
+    def compilation(self) -> Future[Library]:
+        """The compilation as a future, which gives this library; done, unless the model was compiled with
+        ``tiered=True``."""
+        done: Future[Library] = Future()
+        done.set_result(self)
+        return done
 
     @property
     def inputs(self) -> TensorSpecs:
         """Name, dtype and shape of each input, in order and by name; dimensions that are open have names."""
-        return TensorSpecs(self.model.shown_inputs)
+        return TensorSpecs(self.shown.shown_inputs)
 
     @property
     def outputs(self) -> TensorSpecs:
         """Name, dtype and shape of each output, in order and by name; dimensions that are open have names."""
-        return TensorSpecs(self.model.shown_outputs)
+        return TensorSpecs(self.shown.shown_outputs)
 
     @property
     def states(self) -> TensorSpecs:
         """Name, dtype and shape of each state that sessions of an engine keep, by the names of the inputs."""
-        return TensorSpecs(self.model.shown_states)
+        return TensorSpecs(self.shown.shown_states)
 
     @property
     def functions(self) -> tuple[CompiledFunction, ...]:

@@ -16,18 +16,19 @@ class MemoryBudget:
     """``limit`` bytes are for the ``weights``, which all executors share, and what these and sessions claim. Where a
     claim goes beyond it, ``reclaim`` has others give back what is not in use, and it is tried once more."""
 
-    def __init__(self, name: str, limit: int, weights: int) -> None:
+    def __init__(self, name: str, limit: int) -> None:
         self._name = name
         self.limit = limit
-        self.weights = weights
-        self.largest = weights
+        self.weights = self.largest = 0
         self.reclaim: Callable[[], None] = _nothing
         self._claims: dict[Hashable, int] = {}
         self._lock = ForkLock()
 
-    def check_weights(self) -> None:
-        """Raise ``OutOfMemoryError`` where the weights alone are more than there may be."""
-        if self.weights > self.limit:
+    def hold_weights(self, size: int) -> None:
+        """Take ``size`` bytes for the weights. Raises ``OutOfMemoryError`` where these alone are more than there may
+        be."""
+        self.weights = self.largest = size
+        if size > self.limit:
             raise self._refusal(0, 0, "")
 
     def claim(self, owner: Hashable, size: int, shown: str) -> None:

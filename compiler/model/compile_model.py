@@ -66,7 +66,7 @@ def compile_model(
     ``ModelError`` for dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for
     ``jobs`` that are no positive number.
     """
-    count = _job_count(jobs)
+    count = job_count(jobs)
     name, output_names, forms = function.name, function.output_names, function.forms
     grouped = function.grouped_inputs, function.grouped_outputs
     strings = function.string_inputs
@@ -85,7 +85,7 @@ def compile_model(
 
 def tell_of(model: CompiledModel, jobs: int | None, progress: Progress | bool | None) -> None:
     """Say of a model that was compiled before what ``compile_model`` says, and refuse what that refuses."""
-    _job_count(jobs)
+    job_count(jobs)
     with progress_shown(f"compiling {model.name}", progress) as advance:
         for number, function in enumerate(model.functions, 1):
             advance(number, len(model.functions), function.name)
@@ -222,7 +222,8 @@ def _implementation(function: CompiledFunction) -> str | None:
     return next((choice.implementation for choice in function.choices if choice.anchor), None)
 
 
-def _job_count(jobs: object) -> int:
+def job_count(jobs: object) -> int:
+    """How many processes compile. Raises ``RuntimeArgumentError`` for what is no positive number."""
     if jobs is None:
         return granted_cpus()
     if not isinstance(jobs, int) or isinstance(jobs, bool) or jobs < 1:

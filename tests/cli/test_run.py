@@ -1,5 +1,6 @@
 """``loopwright run``: what it prints and writes, what it checks, and how it fails."""
 
+import json
 import os
 import pty
 import subprocess
@@ -49,6 +50,18 @@ def path(tmp_path):
 def open_path(tmp_path):
     onnx.save(small_model("N"), tmp_path / "open.onnx")
     return tmp_path / "open.onnx"
+
+
+def test_the_first_answer_is_printed_before_the_model_is_compiled(tmp_path, capsys):
+    path = tmp_path / "small.onnx"
+    onnx.save(small_model(), path)
+    assert main(["run", str(path), "--tiered"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.index("float32[4, 5]") < printed.index("first answer, by") < printed.index("compiled in")
+    assert printed.count("float32[4, 5]") == 1
+    assert main(["run", str(path), "--tiered", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert 0 < report["seconds_to_first_answer"] <= report["seconds_to_compile"]
 
 
 def command(*arguments):

@@ -104,7 +104,8 @@ def test_constants_and_outputs_count():
 
 
 def test_sizes_beyond_64_bits_are_compared():
-    budget = MemoryBudget("m", 1 << 40, 1 << 30)
+    budget = MemoryBudget("m", 1 << 40)
+    budget.hold_weights(1 << 30)
     with pytest.raises(lw.OutOfMemoryError, match=str(2**70)):
         budget.claim(0, 2**70, "")
     budget.claim(0, 1 << 39, "")
