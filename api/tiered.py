@@ -32,8 +32,7 @@ from ..ops.definition.foreign_code import is_any_foreign
 from ..runtime.library import Library, load
 from ..runtime.tiered import TieredLibrary
 
-_PROGRAM = """import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)
-import sys
+_PROGRAM = """import sys
 from {module} import serve
 serve(sys.stdin.buffer, sys.stdout.buffer)
 """
@@ -76,9 +75,9 @@ def _fulfil(compilation: Future[Library], work: Callable[[], Library]) -> None:
 
 
 def _start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        python_command(_PROGRAM.format(module=__name__)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    # In a group of its own, Ctrl-C in a terminal does not reach it: the caller may go on, or ends it.
+    command = python_command(_PROGRAM.format(module=__name__))
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

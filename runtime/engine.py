@@ -128,7 +128,9 @@ class Engine:
         state = one_line("; ".join(map(str, made.executors)), 130) if made is not None else "not loaded"
         return f"<Engine {one_line(self._signature.name, 40)}, {count_text(len(self._configs), 'executor')}: {state}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
+        if self._is_plain:
+            return None  # what shows it takes its `repr`
         executors = () if self._executors is None else self._executors.executors
         from .engine_html import engine_html  # it knows engines
 

@@ -4,6 +4,7 @@ whole between two calls.
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -14,7 +15,6 @@ from typing import Protocol
 from threadpoolctl import ThreadpoolController
 
 from ..artifact.model import CompiledModel
-from ..base.errors import LoopwrightError
 from ..base.timing import CompileTiming
 from .arrays import Array
 from .dimensions import make_plan
@@ -22,6 +22,8 @@ from .executor_set import ExecutorSet
 from .library import Library
 from .outputs import RunOutputs
 from .signature import Signature, Values
+
+_log = logging.getLogger("loopwright.engine")
 
 
 class PlainCode(Protocol):
@@ -32,7 +34,7 @@ class PlainCode(Protocol):
         """The model as callers see it."""
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        """New arrays for the outputs. Raises a ``LoopwrightError`` where it cannot run on these inputs."""
+        """New arrays for the outputs. Raises an error where it cannot run on these inputs."""
 
 
 class TieredLibrary(Library):
@@ -81,6 +83,12 @@ class TieredLibrary(Library):
         served = "its calls wait" if self.plain is None else "plain code serves it"
         return f"<Library under compilation, {state}; {served}>"
 
+    def _repr_html_(self) -> str | None:  # type: ignore[override]  # None: what shows it takes its `repr`
+        return super()._repr_html_() if self.is_compiled else None
+
+    def __reduce__(self) -> tuple[type[Library], tuple[CompiledModel, Path | None]]:
+        return Library, (self.model, self.source)  # when it is compiled
+
 
 def _plain_no_longer(library: weakref.ref[TieredLibrary]) -> Callable[[Future[Library]], None]:
     """What gives back the memory of the plain code of a library that is compiled."""
@@ -111,7 +119,10 @@ class PlainExecutors:
         try:
             with self._turn, self._blas.limit(limits=1):  # of the whole process, so that one call may set it at a time
                 outputs = self._code(inputs)
-        except LoopwrightError:
+        except Exception as error:  # whatever it is, compiled code serves the call, and raises what is to be raised
+            _log.info(
+                "%s: a call waits for the compiled code: %s: %s", self._signature.name, type(error).__name__, error
+            )
             return self._compiled().run(inputs, out, context)
         if buffers is not None:
             for buffer, output in zip(buffers, outputs, strict=True):

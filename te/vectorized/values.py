@@ -40,6 +40,9 @@ Value: TypeAlias = Any
 """An array on the grid, a scalar of numpy, or a Python int of dtype ``index``."""
 
 
+_INDEX_RANGE = -(1 << 63), (1 << 63) - 1
+
+
 class Values:
     """The values of expressions on a grid, each evaluated once. ``tensors`` are what they may read, and ``bound`` the
     values of variables that are no axes, such as dimensions. Mutable: it remembers values."""
@@ -171,12 +174,17 @@ class Values:
                 strides[place] += step * stride
                 shape[place] = self._grid.shape[place]
         first = array[tuple(slice(walk.begin, None) for walk in walks if walk is not None)]
-        return as_strided(first, shape, strides, writeable=False)
+        if first.dtype.isbuiltin == 1:
+            return as_strided(first, shape, strides, writeable=False)
+        bits = first.view(f"u{first.itemsize}")  # numpy strides none of the types of ml_dtypes
+        return as_strided(bits, shape, strides, writeable=False).view(first.dtype)
 
     def _gathered(self, array: Array, walks: list[_Walk | None], indices: tuple[Expr, ...]) -> Array:
         """The elements where any indices lead: gathered along those that are not affine, which gives an array whose
         other axes are walked."""
         loose = [axis for axis, walk in enumerate(walks) if walk is None]
+        if not all(array.shape[axis] for axis in loose):  # there is nothing to be read, where no condition holds
+            return np.zeros(self._grid.shape, array.dtype)
         kept = [axis for axis, walk in enumerate(walks) if walk is not None]
         numbers = [self.of(indices[axis]) for axis in loose]
         clipped = [np.clip(np.asarray(n), 0, array.shape[axis] - 1) for n, axis in zip(numbers, loose, strict=True)]
@@ -219,16 +227,19 @@ def cast(to: DType, source: DType, value: Value) -> Value:
         rounded = source.is_index or to.kind == "bfloat" or to.is_narrow
         return round_to_float(to)(value) if rounded else np.asarray(value).astype(to.to_numpy())
     kind = np.dtype(np.int64) if to.is_index else to.to_numpy()
-    return _truncated(kind, np.asarray(value)) if source.holds_floats else np.asarray(value).astype(kind)
+    if not source.holds_floats:
+        return np.asarray(value).astype(kind)
+    return _truncated(np.asarray(value), to.int_range() or _INDEX_RANGE).astype(kind)
 
 
-def _truncated(kind: np.dtype[Any], value: Array) -> Array:
-    """Floats to integers: towards zero, saturating, NaN becomes 0."""
+def _truncated(value: Array, bounds: tuple[int, int]) -> Array:
+    """Floats to integers within these bounds: towards zero, saturating, NaN becomes 0."""
+    low, high = bounds
     wide = np.nan_to_num(value.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
-    bounds = np.iinfo(kind)
-    inside = (wide > bounds.min) & (wide < bounds.max)
+    inside = (wide > low) & (wide < high)
+    kind = np.dtype(np.int64 if low else np.uint64)
     made: Array = np.where(inside, wide, 0.0).astype(kind)
-    return np.where(inside, made, np.where(wide <= bounds.min, kind.type(bounds.min), kind.type(bounds.max)))
+    return np.where(inside, made, np.where(wide <= low, kind.type(low), kind.type(high)))
 
 
 def _intrinsic(name: str, kind: DType) -> Callable[..., Value]:

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import signal
 import threading
 import time
@@ -61,12 +62,17 @@ def test_plain_code_answers_until_the_compiled_code_does(held):
     first = engine({"x": X})
     wanted = lw.Engine(lw.compile(function, jobs=1))({"x": X})
     np.testing.assert_allclose(first["output0"], wanted[0], rtol=1e-5, atol=1e-5)
+    assert library._repr_html_() is None
+    assert engine._repr_html_() is None
     held.release()
     assert library.compilation.result(60).functions
     assert library.is_compiled
     np.testing.assert_array_equal(engine({"x": X})[0], wanted[0])  # the code that is compiled otherwise, bit by bit
     assert "executor" in repr(engine)
     assert "network" in repr(library)
+    assert "network" in library._repr_html_()
+    assert "network" in engine._repr_html_()
+    assert pickle.loads(pickle.dumps(library)).functions
 
 
 def test_a_failed_compilation_leaves_the_plain_code_serving(held, tmp_path):
