@@ -474,9 +474,24 @@ def test_a_step_that_leaves_an_unrolled_copy_an_open_number_of_rows_is_refused()
     s = lw.create_schedule(B)
     total = s.cache_write(B, "global")
     copy = s.cache_read(A, "global", [total], pad=0)
+    fused = s[total].fuse(*s[total].loops)
+    s[copy].unroll(s[copy].loops[0])
+    with pytest.raises(lw.ScheduleError, match=r"loop ax0 of A.global cannot be unrolled: its extent is"):
+        s[total].split(fused, factor=16, tail="round_up")
+    lw.lower(s, [A, B])
+
+
+def test_a_fused_loop_over_some_rows_of_an_open_number_of_columns_needs_these_rows_alone():
+    n = te.var("n")
+    A = te.placeholder((7, n), "float32", name="A")
+    B = te.compute((7, n), lambda i, j: A[i, j] * 2, name="B")
+    s = lw.create_schedule(B)
+    total = s.cache_write(B, "global")
+    copy = s.cache_read(A, "global", [total], pad=0)
     i, j = s[total].loops
     _, inner = s[total].split(i, factor=2, tail="round_up")
     s[copy].unroll(s[copy].loops[0])
-    with pytest.raises(lw.ScheduleError, match=r"loop ax0 of A.global cannot be unrolled: its extent is"):
-        s[total].fuse(inner, j)
-    lw.lower(s, [A, B])
+    s[total].fuse(inner, j)
+    assert "for ax0 in unrolled(8)" in str(s)
+    a = small(7, 5)
+    np.testing.assert_array_equal(results(s, [A, B], (a,), (7, 5))[0], a * 2)

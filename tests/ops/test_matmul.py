@@ -7,6 +7,7 @@ import pytest
 import loopwright as lw
 from loopwright.artifact.options import CodegenOptions
 from loopwright.base.errors import TypeInferenceError
+from loopwright.compiler.passes.turn_weights import turn_weights
 from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
@@ -125,12 +126,23 @@ def test_symbolic_dimensions_come_through(ops):
 
 
 def test_a_constant_weight_is_turned_over_once(ops):
-    x, w = ops.var((2, 5)), rng.normal(size=(3, 5)).astype(np.float32)
-    call = dense(x, Constant(w))
-    assert not call.attrs.transposed
-    assert call.args[1].type is tensor_type((5, 3), "float32")
+    x, w = ops.var((2, 5)), rng.normal(size=(5, 5)).astype(np.float32)
+    weight = Constant(w)
+    function = turn_weights(lw.Function([x], dense(dense(x, weight), weight)))
+    last, first = function.body, function.body.args[0]
+    assert not last.attrs.transposed
+    assert last.args[1] is first.args[1]
+    np.testing.assert_array_equal(last.args[1].value, w.T)
     a = rng.normal(size=(2, 5)).astype(np.float32)
-    np.testing.assert_allclose(ops.evaluate(call, {x: a}), a @ w.T, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(ops.evaluate(last, {x: a}), a @ w.T @ w.T, rtol=1e-5, atol=1e-5)
+    open_weight = lw.Function([x, y := ops.var((3, 5), name="y")], dense(x, y))
+    assert turn_weights(open_weight) is open_weight
+
+
+def test_large_matrices_are_turned_over_in_squares():
+    w = rng.normal(size=(300, 517))
+    np.testing.assert_array_equal(Constant(w.T).value, w.T)
+    assert Constant(w.T).value.flags.c_contiguous
 
 
 @pytest.mark.parametrize(
