@@ -10,7 +10,7 @@ from typing import ClassVar
 from ...base.dtype import DType
 from ...base.errors import ExpressionError
 from ...ir.build import index_var
-from ...ir.constants import ZERO, const
+from ...ir.constants import ZERO, const, const_int
 from ...ir.expr import Axis, Expr, IfThenElse, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS
 from ...ir.makers import logical_and, minimum
@@ -92,7 +92,9 @@ class CacheRead(StageStep):
                 "Say what they hold: pad=0.",
             )
         element: Expr = tensor[indices]
-        if self.pads_with_nearest:
+        if self.pads_with_nearest and any(const_int(extent) == 0 for extent in tensor.shape):
+            element = const(0, tensor.dtype)  # nothing is near, and nobody reads it
+        elif self.pads_with_nearest:
             element = tensor[tuple(minimum(i, extent - 1) for i, extent in zip(indices, tensor.shape, strict=True))]
         elif self.pad is not None and axes:
             inside = logical_and([given.below(i, extent) for i, extent in zip(indices, tensor.shape, strict=True)])

@@ -495,3 +495,17 @@ def test_a_fused_loop_over_some_rows_of_an_open_number_of_columns_needs_these_ro
     assert "for ax0 in unrolled(8)" in str(s)
     a = small(7, 5)
     np.testing.assert_array_equal(results(s, [A, B], (a,), (7, 5))[0], a * 2)
+
+
+def test_a_copy_that_goes_on_with_the_edge_of_what_has_no_elements_reads_none():
+    A = te.placeholder((3, 0), "int32", name="A")
+    B = te.compute((3, 0), lambda i, j: A[i, j] + 1, name="B")
+    s = lw.create_schedule(B)
+    total = s.cache_write(B, "global")
+    copy = s.cache_read(A, "global", [total], pad=0)
+    i, j = s[total].loops
+    s[total].split(i, factor=11, tail="round_up")
+    s[total].round_up(j, factor=11)
+    s.cache_read(A, "local", [copy], pad="edge", axes="lambda i, j: (i * 16 + j,)")
+    empty = np.zeros((3, 0), np.int32)
+    lw.interpret(lw.lower(s, [A, B]))(empty, empty.copy())  # which checks bounds
