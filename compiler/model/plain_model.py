@@ -19,7 +19,6 @@ from ...base.errors import LoopwrightError, ModelError
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.types import leaf_types, leaves_of_field
 from ...graph.visit import post_order
-from ...ir.expr import Expr
 from ...ir.expr import Var as Dim
 from ...ir.linear import linear_of
 from ...ops.definition.evaluate import definition_of
@@ -27,8 +26,7 @@ from ...ops.definition.implementation import outputs_of
 from ...ops.definition.memory_view import RunOfArgument, RunsOfResult
 from ...ops.definition.registry import op_of
 from ...te.vectorized import VectorizedProgram
-from ...te.vectorized.grid import POINT
-from ...te.vectorized.values import Values
+from ...te.vectorized.values import number_of
 from ..settings import CompileSettings
 from ..symbols import births_of, bounds_of, dimension_names
 from .placement import tensor_spec
@@ -183,11 +181,11 @@ def _moved(call: Call) -> Run | None:
         return None
 
     def shape(dims: Mapping[Dim, int]) -> tuple[int, ...]:
-        return tuple(_number(extent, dims) for extent in kind.shape)
+        return tuple(number_of(extent, dims) for extent in kind.shape)
 
     def part(arrays: Sequence[Array], dims: Mapping[Dim, int]) -> Iterator[Array]:
         assert isinstance(view, RunOfArgument)
-        begin, wanted = _number(view.begin, dims), shape(dims)
+        begin, wanted = number_of(view.begin, dims), shape(dims)
         yield arrays[0].reshape(-1)[begin : begin + math.prod(wanted)].reshape(wanted)
 
     def joined(arrays: Sequence[Array], dims: Mapping[Dim, int]) -> Iterator[Array]:
@@ -195,7 +193,3 @@ def _moved(call: Call) -> Run | None:
 
     made = joined if isinstance(view, RunsOfResult) else part
     return lambda arrays, dims: tuple(made(arrays, dims))
-
-
-def _number(extent: Expr, dims: Mapping[Dim, int]) -> int:
-    return int(Values(POINT, {}, dims).of(extent))

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.expr import Axis, Expr, Var
+from ...ir.expr import Axis, Var
 from ..tensor import ComputeOp, Operation, PlaceholderOp, Tensor
-from .grid import POINT, Array, Grid
+from .grid import Array, Grid
 from .reductions import reduced
 from .unvectorized import UnvectorizedError
-from .values import Values
+from .values import Values, number_of
 
 
 class VectorizedProgram:
@@ -50,13 +50,9 @@ def _whole(value: Any, tensor: Tensor, grid: Grid) -> Array:
 
 
 def _grid(axes: Sequence[Axis], dims: Mapping[Var, Any]) -> Grid:
-    begins = tuple(_number(axis.min, dims) for axis in axes)
-    ends = tuple(begin + _number(axis.extent, dims) for begin, axis in zip(begins, axes, strict=True))
+    begins = tuple(number_of(axis.min, dims) for axis in axes)
+    ends = tuple(begin + number_of(axis.extent, dims) for begin, axis in zip(begins, axes, strict=True))
     return Grid(tuple(axis.var for axis in axes), begins, ends)
-
-
-def _number(e: Expr, dims: Mapping[Var, Any]) -> int:
-    return int(Values(POINT, {}, dims).of(e))
 
 
 def _in_order(outputs: Sequence[Tensor]) -> list[ComputeOp]:

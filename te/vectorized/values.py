@@ -33,7 +33,7 @@ from ...ir.intrinsics import ARITHMETIC_FENCE, INTRINSICS, evaluate
 from ...ir.linear import linear_of
 from ...ir.rounding import round_to_float
 from ..tensor import Tensor
-from .grid import Array, Grid
+from .grid import POINT, Array, Grid
 from .unvectorized import UnvectorizedError
 
 Value: TypeAlias = Any
@@ -194,6 +194,11 @@ class Values:
             _Walk(0, {place: 1} if count != 1 else {}) for place, count in enumerate(spread[0].shape)
         ]
         return self._view(got, own + [walks[axis] for axis in kept])
+
+
+def number_of(e: Expr, bound: Mapping[Var, Value]) -> int:
+    """The value of an integer that depends on no axis, such as an extent."""
+    return int(Values(POINT, {}, bound).of(e))
 
 
 class _Walk(NamedTuple):
