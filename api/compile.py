@@ -73,10 +73,9 @@ def compile(
     of Python can serve. ``state`` are the outputs that are inputs of the next run, as ``{"present.0": "past.0"}``, or
     ``"auto"`` for those whose names say so: ``lw.Engine(library).session()`` keeps them in memory, and writes what is
     new in place (docs/runtime.md). ``tiered`` gives a library at once: another process compiles the model, and until
-    that is done, numpy serves the calls of engines, in another order of sums (docs/models.md). The future
-    ``library.compilation`` tells when that is, and of a failure.
-    ``lw.Engine(library)`` runs the result on the target's kind of machine,
-    ``library.save`` keeps it.
+    that is done, numpy serves the calls of engines, which sums in another order (docs/models.md). The future
+    ``library.compilation`` tells when that is, and of a failure. ``lw.Engine(library)`` runs the result on the target's
+    kind of machine, ``library.save`` keeps it.
     Raises ``ModelError`` for a model that is damaged or not supported, for shapes that do not fit it, given or
     expected, and, if it is to be ``batch_invariant``, where it holds for one batch only; ``TargetError`` for an unknown
     target, precision or arithmetic, for strict precision with fast arithmetic, and for a batch-invariant target with
