@@ -12,7 +12,7 @@ from ...base.dtype import DType
 from ...base.intern import Interned
 from ...ir.buffer import Buffer
 from ...ir.constants import const_int
-from ...ir.expr import Compare, Expr, Let, Load, Ramp, Var
+from ...ir.expr import Broadcast, Compare, Expr, Let, Load, Logical, Ramp, Var
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, PrefetchStmt, Seq, Stmt, StmtNode, Store, While
@@ -214,7 +214,7 @@ def _extent(index: Expr) -> tuple[Expr, int, int] | None:
 
 def _all_disjoint(elements: list[Element], facts: Facts) -> bool:
     compare = _Disjointness(facts)
-    spans = [tuple(map(compare.span, element.indices)) for element in elements]
+    spans = [tuple(compare.span(index, element.mask) for index in element.indices) for element in elements]
     return all(
         any(map(compare.are_apart, a, b))  # of some dimension
         for i, a in enumerate(spans)
@@ -223,13 +223,14 @@ def _all_disjoint(elements: list[Element], facts: Facts) -> bool:
 
 
 class _Span(NamedTuple):
-    """The indices ``form + step * k`` for k below ``count``. ``terms`` is the number of the form's terms, without its
-    ``constant``."""
+    """The indices ``form + step * k`` for k below ``count``, of neighbours those for k below ``on`` if that is known.
+    ``terms`` is the number of the form's terms, without its ``constant``."""
 
     form: Linear
     terms: int
     constant: int
     lanes: tuple[int, int]
+    on: Linear | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,14 +242,18 @@ class _Disjointness:
     _terms: dict[tuple[object, ...], int] = field(default_factory=dict)
     _known: dict[tuple[object, ...], bool] = field(default_factory=dict)
 
-    def span(self, index: Expr) -> _Span | None:
-        """The indices in all lanes; None of a scattered vector."""
+    def span(self, index: Expr, mask: Expr | None) -> _Span | None:
+        """The indices in all lanes that a mask lets through; None of a scattered vector."""
         extent = _extent(index)
         if extent is None:
             return None
         form = linear_of(extent[0])
         terms = tuple((key, term.coefficient) for key, term in form.terms.items())
-        return _Span(form, self._terms.setdefault(terms, len(self._terms)), form.constant, extent[1:])
+        on = None if mask is None or extent[1] != 1 else _lanes_on(mask)
+        if on is not None and on.is_constant:
+            extent = (extent[0], 1, max(1, min(extent[2], on.constant)))
+            on = None
+        return _Span(form, self._terms.setdefault(terms, len(self._terms)), form.constant, extent[1:], on)
 
     def are_apart(self, a: _Span | None, b: _Span | None) -> bool:
         """Whether it is certain that no index is in both."""
@@ -258,7 +263,25 @@ class _Disjointness:
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = _is_apart(b.form.plus(a.form, -1), a.lanes, b.lanes, self.facts)
-        return found
+        return found or self._end_before(a, b) or self._end_before(b, a)
+
+    def _end_before(self, a: _Span, b: _Span) -> bool:
+        """Whether the lanes of ``a`` that are on end before the first index of ``b``."""
+        if a.on is None or b.lanes[0] < 0:
+            return False
+        return self.facts.nonnegative(b.form.plus(a.form, -1).plus(a.on, -1))
+
+
+def _lanes_on(mask: Expr) -> Linear | None:
+    """How many lanes a mask lets through at the most, if these are the first ones: those of a tail, whose lanes count up
+    to a limit."""
+    match mask:
+        case Compare("<", Ramp(base, stride, _), Broadcast(limit)) if const_int(stride) == 1:
+            return linear_of(limit).plus(linear_of(base), -1)
+        case Logical("and", a, b):
+            return on if (on := _lanes_on(a)) is not None else _lanes_on(b)
+        case _:
+            return None
 
 
 def _is_apart(gap: Linear, a: tuple[int, int], b: tuple[int, int], facts: Facts) -> bool:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
 from loopwright.ir.expr import Broadcast, Compare, Load, Ramp
+from loopwright.ir.simplify import FunctionSimplifier
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.flatten_buffers import flatten_buffers
@@ -218,6 +219,44 @@ def test_masked_tiles(nest, n):
     nest.same(func, done, n=n)
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("width", [5, 6, 8])
+def test_vectors_that_end_before_the_next_row_are_apart(nest, rows, width):
+    """Rows of a tile that is wider than they are: the last vector of each would reach into the next row."""
+    A, C = make_buffer("A", (4,), "float32"), make_buffer("C", (rows, width), "float32")
+
+    def lane(i, v, k):
+        return If(v < width, Store(C, (i, v), Load(C, (i, v)) + Load(A, (k,))))
+
+    def row(i, k):
+        return nest.loop(
+            "v", 2, lambda v: nest.loop("l", 4, lambda lanes: lane(i, v * 4 + lanes, k), "vectorized"), "unrolled"
+        )
+
+    body = nest.loop("k", 4, lambda k: nest.loop("i", rows, lambda i: row(i, k), "unrolled"))
+    simplify = FunctionSimplifier()
+    func = simplify(unroll(simplify(vectorize(simplify(flatten_buffers(nest.kernel((A, C), body)))))))
+    done = promote_registers(func, simplify.facts_of(func))
+    assert registers(done) == [("float32x4", 2 * rows)]
+    nest.same(func, done)
+
+
+def test_vectors_that_end_at_a_symbolic_limit_before_the_next_row_are_apart(nest):
+    size, zero, one = index_var("n"), const(0, "index"), const(1, "index")
+    A, C, row_of = (make_buffer(n, s, "float32") for n, s in (("A", (4, 4)), ("C", (2 * size,)), ("row", (size,))))
+    mask = Ramp(zero, one, 4) < Broadcast(size, 4)
+
+    def row(first, k):
+        at = (Ramp(first, one, 4),)
+        return Store(C, at, Load(C, at, mask) + Load(A, (k, Ramp(zero, one, 4))), mask)
+
+    body = nest.loop("k", 4, lambda k: seq(row(zero, k), row(size, k)))
+    func = PrimFunc("kernel", (A, C, row_of), body, (C,))
+    done = promote_registers(func)
+    assert registers(done) == [("float32x4", 2)]
+    nest.same(func, done, n=3)
+
+
 def test_lanes_that_are_off_still_read_as_zero(nest):
     size = index_var("n")
     C, D = make_buffer("C", (size,), "int32"), make_buffer("D", (5, 4), "int32")
@@ -313,21 +352,30 @@ def test_parallel_loops_inside_cannot_see_registers(nest):
     init=st.booleans(),
     extent=st.integers(0, 3),
     lanes=st.integers(1, 3),
+    limits=st.lists(st.integers(0, 4), min_size=10, max_size=10),
 )
-def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes):
+def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes, limits):
     C, A = make_buffer("C", (16,), "int32"), make_buffer("A", (4,), "int32")
 
     def at(offset):
         start = const(offset, "index")
         return (start if lanes == 1 else Ramp(start, const(1, "index"), lanes),)
 
+    def on(offset):
+        """A vector at an offset has so many lanes on, all of them at some."""
+        if lanes == 1 or limits[offset] >= lanes:
+            return None
+        return Ramp(const(0, "index"), const(1, "index"), lanes) < Broadcast(const(limits[offset], "index"), lanes)
+
     def put(offset, value):
-        return Store(C, at(offset), value if lanes == 1 else Broadcast(value, lanes))
+        return Store(C, at(offset), value if lanes == 1 else Broadcast(value, lanes), on(offset))
+
+    def get(offset):
+        return Load(C, at(offset), on(offset))
 
     def step(k):
         stores = [
-            Store(C, at(to), Load(C, at(to)) * 3 + Load(C, at(source)))
-            for to, source in zip(offsets, sources, strict=False)
+            Store(C, at(to), get(to) * 3 + get(source), on(to)) for to, source in zip(offsets, sources, strict=False)
         ]
         return If(Load(A, (k,)) > 0, seq(*stores)) if guard else seq(*stores)
 
