@@ -273,8 +273,8 @@ class _Disjointness:
 
 
 def _lanes_on(mask: Expr) -> Linear | None:
-    """How many lanes a mask lets through at the most, if these are the first ones: those of a tail, whose lanes count up
-    to a limit."""
+    """How many lanes a mask lets through at the most, if these are the first ones: a tail's lanes count up to a
+    limit."""
     match mask:
         case Compare("<", Ramp(base, stride, _), Broadcast(limit)) if const_int(stride) == 1:
             return linear_of(limit).plus(linear_of(base), -1)

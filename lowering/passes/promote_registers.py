@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 from ...ir.buffer import Buffer
 from ...ir.build import make_buffer
@@ -66,8 +67,34 @@ class _Promoter:
                 done = self._loop(stmt, facts, done)
             else:
                 done.append(self.stmt(stmt, facts))
+        done = [kept for is_run, run in groupby(done, _is_store) for kept in self._run(is_run, list(run), facts)]
         unchanged = len(done) == len(stmts) and all(a is b for a, b in zip(done, stmts, strict=True))
         return whole if unchanged else seq(*done)
+
+    def _run(self, is_run: bool, stmts: list[Stmt], facts: Facts) -> list[Stmt]:
+        """Stores that follow each other, with what they store to under masks again and again in registers: LLVM
+        forwards what was stored to loads, but not through masks."""
+        if not is_run or len(stmts) == 1:
+            return stmts
+        chosen: list[_Registers] = []
+        budget = self.budget
+        for group in find_groups(seq(*stmts), facts, self.budget, self.uses).values():
+            is_again = sum(stmt.buffer is group.buffer for stmt in stmts if isinstance(stmt, Store))
+            masked = any(element.mask is not None for element in group.elements)
+            if not masked or not group.is_always_stored or is_again == len(group.elements):
+                continue
+            registers = _Registers.of(group) if len(group.elements) <= budget else None
+            if registers is not None:
+                budget -= len(group.elements)
+                chosen.append(registers)
+        if not chosen:
+            return stmts
+        loads = [r.initialize(e, {}) for r in chosen for e in r.group.elements if r.needs(e, {})]
+        stores = [r.write_back(e) for r in chosen for e in r.group.elements]
+        whole = seq(*loads, _replace_accesses(seq(*stmts), chosen), *stores)
+        for registers in reversed(chosen):
+            whole = registers.allocate(whole)
+        return [whole]
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Stmt:
         """Memory that is only used at fixed addresses needs no memory at all."""
@@ -125,6 +152,10 @@ class _Promoter:
                 chosen.append(registers)
         data_chosen = {r.group.buffer.data for r in chosen if r.group.buffer.data in covered}
         return chosen, {key: store for key, store in initial.items() if key[0] in data_chosen}
+
+
+def _is_store(stmt: Stmt) -> bool:
+    return isinstance(stmt, Store)
 
 
 def _flat(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:

@@ -257,6 +257,33 @@ def test_vectors_that_end_at_a_symbolic_limit_before_the_next_row_are_apart(nest
     nest.same(func, done, n=3)
 
 
+def masked_run(nest, width, count):
+    """Stores to the first lanes of a vector, again and again, without a loop."""
+    zero, one = const(0, "index"), const(1, "index")
+    A, C = make_buffer("A", (count, width), "float32"), make_buffer("C", (width,), "float32")
+    lanes = Ramp(zero, one, 4)
+    mask = lanes < Broadcast(const(width, "index"), 4) if width < 4 else None
+    steps = [
+        Store(C, (lanes,), Load(C, (lanes,), mask) * Load(A, (const(k, "index"), lanes), mask), mask)
+        for k in range(count)
+    ]
+    return flatten_buffers(nest.kernel((A, C), seq(*steps)))
+
+
+def test_masked_stores_that_follow_each_other_are_kept_in_registers(nest):
+    func = masked_run(nest, 3, 5)
+    done = promote_registers(func)
+    assert registers(done) == [("float32x4", 1)]
+    assert [node.buffer.name for node in walk(done.body) if isinstance(node, Store)].count("C") == 1
+    nest.same(func, done)
+
+
+@pytest.mark.parametrize(("width", "count"), [(4, 5), (3, 1)])
+def test_what_llvm_forwards_or_is_stored_once_stays(nest, width, count):
+    func = masked_run(nest, width, count)
+    assert promote_registers(func) is func
+
+
 def test_lanes_that_are_off_still_read_as_zero(nest):
     size = index_var("n")
     C, D = make_buffer("C", (size,), "int32"), make_buffer("D", (5, 4), "int32")
@@ -353,8 +380,9 @@ def test_parallel_loops_inside_cannot_see_registers(nest):
     extent=st.integers(0, 3),
     lanes=st.integers(1, 3),
     limits=st.lists(st.integers(0, 4), min_size=10, max_size=10),
+    unrolled=st.booleans(),
 )
-def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes, limits):
+def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes, limits, unrolled):
     C, A = make_buffer("C", (16,), "int32"), make_buffer("A", (4,), "int32")
 
     def at(offset):
@@ -380,5 +408,5 @@ def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes
         return If(Load(A, (k,)) > 0, seq(*stores)) if guard else seq(*stores)
 
     before = [put(offset, const(i, "int32")) for i, offset in enumerate(offsets)] if init else []
-    func = nest.kernel((A, C), seq(*before, nest.loop("k", extent, step)))
-    nest.same(func, promote_registers(func))
+    func = nest.kernel((A, C), seq(*before, nest.loop("k", extent, step, "unrolled" if unrolled else "serial")))
+    nest.same(func, promote_registers(unroll(func)))
