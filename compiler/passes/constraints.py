@@ -23,7 +23,7 @@ from ...base.errors import ExpressionError, ModelError, TypeInferenceError
 from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
-from ...ir.constants import const_int
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.visit import free_vars
@@ -94,6 +94,8 @@ def _changed(function: Function) -> Function | None:
     for call in _calls(function):
         symbols = _symbols(call)
         problem = _problem(call, symbols) if symbols else None
+        if call.op is not ASSUME_EXTENT and (single := _stretched(call, symbols)) is not None:
+            return _with_assumption(function, call, single, ONE)
         if problem is None:
             continue
         if (change := _equated(function, call, problem)) is not None:
@@ -255,6 +257,27 @@ def _problem_at(call: Call, values: Numbers) -> _Problem | None:
     except (TypeInferenceError, ExpressionError) as error:
         return _Problem(str(error), values)
     return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)
+
+
+def _stretched(call: Call, symbols: Sequence[Symbol]) -> Expr | None:
+    """An extent of the arguments that is 1 but for small dimensions, as that of ``x[-1:]`` is ``min(n, 1)``, and that
+    the call broadcasts: it has to be equal to another one where it is another number. None if there is none such."""
+    trials = (_large(symbols), _large(symbols, 2), _apart(symbols), _apart(symbols[::-1]))
+    extents = dict.fromkeys(e for e in extents_of(a.type for a in call.args) if const_int(e) is None)
+    single = (e for e in extents if all(extent_at(e, values) is ONE for values in trials))
+    return next((e for e in single if _must_equal_another(call, e, trials[0])), None)
+
+
+def _must_equal_another(call: Call, extent: Expr, values: Numbers) -> bool:
+    """Whether a call does not hold where an extent of its arguments is another large number, wherever it stands."""
+    other = {extent: as_index(_primes(len(values) + 1)[-1])}
+    try:
+        op_of(call).infer([with_numbers(renamed(a.type, other), values) for a in call.args], call.attrs)
+    except ExtentsDiffer:
+        return True
+    except (TypeInferenceError, ExpressionError):
+        return False
+    return False
 
 
 def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:

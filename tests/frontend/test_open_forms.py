@@ -232,3 +232,34 @@ def test_products_of_quantized_matrices_have_scales_of_16_bits_too(kind, per_row
     real = product * scales["as"].astype(np.float64) * np.float64(scales["bs"]) / np.float64(scales["ys"])
     assert found.dtype == np.int8
     assert np.abs(found - np.clip(np.round(real) + 1, -128, 127)).max() <= (1 if per_row else 0)
+
+
+# Extents that are 1 but where there is nothing
+
+
+LAST = {"from": np.array([-1]), "to": np.array([2**63 - 1]), "axis": np.array([1])}
+MEET = {
+    "Div": ["x", "last"],
+    "Sub": ["last", "x"],
+    "Where": ["condition", "last", "x"],
+    "Max": ["x", "last", "x"],
+    "MatMul": ["planes", "lasts"],
+}
+
+
+@pytest.mark.parametrize("op", MEET)
+def test_the_last_row_stretches_over_all_rows(op):
+    """The extent of x[:, -1:] is min(n, 1), of which nobody knows that it is 1."""
+    nodes = [
+        helper.make_node("Slice", ["x", "from", "to", "axis"], ["last"]),
+        helper.make_node("Greater", ["x", "last"], ["condition"]),
+        helper.make_node("Unsqueeze", ["x", "axes"], ["planes"]),
+        helper.make_node("Unsqueeze", ["last", "axes"], ["lasts_"]),
+        helper.make_node("Transpose", ["lasts_"], ["lasts"], perm=[0, 1, 3, 2]),
+        helper.make_node(op, MEET[op], ["y"]),
+    ]
+    made = model(nodes, {"x": (FLOAT, ["b", "n", 5])}, ["y"], {**LAST, "axes": np.array([2])}, opset=18)
+    run = engine(made)
+    for shape in ((1, 4, 5), (2, 1, 5), (3, 7, 5)):
+        x = floats(*shape) + 3
+        same(run([x]), onnx_evaluator(made).run(None, {"x": x}))
