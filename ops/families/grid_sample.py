@@ -79,7 +79,8 @@ class _Line:
             case "reflection":
                 return self._reflected(at, length)
             case _:
-                return te.minimum(te.maximum(at, -4), length + 4)  # as far away as is seen
+                at = te.select(at > -4, at, te.const(-4, self.kind))  # as far away as is seen; so is NaN
+                return te.minimum(at, length + 4)
 
     def _reflected(self, at: Expr, length: Expr) -> Expr:
         low, span = (0.0, length - 1) if self.attrs.align_corners else (-0.5, length)

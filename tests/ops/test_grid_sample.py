@@ -40,3 +40,15 @@ def test_misuse_is_refused(ops):
         nn.grid_sample(x, ops.var((1, 5, 5, 2)), mode="spline")
     with pytest.raises(TypeInferenceError, match="is empty: there is nothing to read"):
         nn.grid_sample(ops.var((1, 2, 0, 4)), ops.var((1, 5, 5, 2)))
+
+
+@pytest.mark.parametrize("mode", sampling.MODES)
+def test_what_is_at_no_number_is_beyond_the_image(ops, mode):
+    """Masked positions of attention over points are 0 / 0 where a mask is empty: onnxruntime reads zeros there."""
+    rng = np.random.default_rng(0)
+    x, grid = rng.standard_normal((1, 2, 5, 6)).astype(np.float32), rng.uniform(-1, 1, (1, 3, 3, 2)).astype(np.float32)
+    grid[0, 1, 1, 0] = grid[0, 2, 0, 1] = np.nan
+    found = ops.apply(nn.grid_sample, x, grid, mode=mode, native=True)
+    assert not found[..., 1, 1].any()
+    assert not found[..., 2, 0].any()
+    assert np.isfinite(found).all()
