@@ -74,6 +74,12 @@ class IndexMap:
             return None
         return tuple(simplify(maximum(b[1] + ONE, ZERO), facts) for b in bounds if b is not None)
 
+    @property
+    def adds_constants(self) -> bool:
+        """Whether a constant is part of a sum, as in ``(i + 4) // 16``: then there are positions before the first."""
+        sums = (node for result in self.results for node in walk(result) if isinstance(node, Binary))
+        return any(linear_of(node).constant != 0 for node in sums if node.op in ("+", "-"))
+
     def is_injective(self, extents: Sequence[Expr]) -> bool:
         """Whether different elements certainly get different positions."""
         by_digits = self.inverse([ZERO] * len(self.results), extents) is not None
@@ -89,7 +95,8 @@ class IndexMap:
         They are of maps that write down the digits of the indices, in any mixed radix and order, or digits of sums of
         such digits, as ``(i * 10 + j) // 4`` and ``(i * 10 + j) % 4``. Each result must tell its digits, and those of
         all results must tell each index. Of a map that is ``dense``, a position that no element has gives indices
-        beyond the extents; one that is not, as ``i * 2``, has no such inverse.
+        beyond the extents, or, where a constant is added, as in ``i + 4``, negative ones; one that is not dense, as
+        ``i * 2``, has no such inverse.
         """
         sizes: dict[Expr, int | None] = {p: const_int(e) for p, e in zip(self.parameters, extents, strict=True)}
         limits = Limits.of({p: (ZERO, simplify(e - ONE)) for p, e in zip(self.parameters, extents, strict=True)})
@@ -247,8 +254,10 @@ def _digits_told_by(
         parts.append((term.coefficient, digit, digit.size(sizes[digit.of])))
     parts.sort(key=lambda part: (part[0], part[2] != 1))  # what is always 0 may weigh as much as another
     weights = [weight for weight, _, _ in parts]
-    if dense and (form.constant or weights[:1] != [1] or any(b % a for a, b in pairwise(weights) if a > 0)):
+    if dense and (weights[:1] != [1] or any(b % a for a, b in pairwise(weights) if a > 0)):
         return []
+    if dense and form.constant and any(digit.low != 1 or digit.high is not None for _, digit, _ in parts):
+        return []  # a negative digit would be one of another element
     rest = value if form.constant == 0 else value - form.constant
     told: list[tuple[_Digit, Expr]] = []
     below: int | None = 0

@@ -13,7 +13,6 @@ from ...ir.build import index_var
 from ...ir.constants import ZERO, const, const_int
 from ...ir.expr import Axis, Expr, IfThenElse, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS
-from ...ir.makers import logical_and, minimum
 from ...ir.visit import Node, rewrite, substitute
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..nest.scans import scan_of, starting_place
@@ -48,7 +47,7 @@ class CacheRead(StageStep):
     there that could be read.
     ``axes`` gives the copy other axes than the tensor's, and so other loops: an index map, as ``transform_layout``
     takes it, of which each result is an axis; one of digits, as ``i % 4``, has all of them. Where it leaves elements of
-    the copy empty, these hold ``pad``.
+    the copy empty, these hold ``pad``: beyond the ends, or before the first element, as ``i + 4`` does.
     Preconditions: each reader reads the tensor, which is not computed at a loop. The copy begins at the root;
     compute_at places it; a copy of what depends on the state of a scan begins in its time loop, and has no ``"edge"``.
     ``axes`` write down the digits of each index; readers are computes.
@@ -95,9 +94,9 @@ class CacheRead(StageStep):
         if self.pads_with_nearest and any(const_int(extent) == 0 for extent in tensor.shape):
             element = const(0, tensor.dtype)  # nothing is near, and nobody reads it
         elif self.pads_with_nearest:
-            element = tensor[tuple(minimum(i, extent - 1) for i, extent in zip(indices, tensor.shape, strict=True))]
+            element = tensor[given.nearest(indices, tensor.shape)]
         elif self.pad is not None and axes:
-            inside = logical_and([given.below(i, extent) for i, extent in zip(indices, tensor.shape, strict=True)])
+            inside = given.inside(indices, tensor.shape)
             element = IfThenElse(inside, element, self._padding(state, source, tensor.dtype))
         body = given.body(element, NO_FACTS)
         copy = make_compute(state.fresh_name(f"{source.name}.{self.scope}"), axes, (body,))

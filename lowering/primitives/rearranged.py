@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base.errors import ScheduleError
@@ -10,7 +10,8 @@ from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Axis, Binary, Const, Expr, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS, Facts, prove
-from ...ir.relax import Limits
+from ...ir.makers import logical_and, maximum, minimum
+from ...ir.relax import Limits, Range
 from ...ir.simplify import simplify
 from ...ir.visit import Node, rewrite, substitute, walk
 from ...te.tensor import ComputeOp
@@ -40,7 +41,23 @@ class Rearranged:
         """The index map as a trace writes it; empty where the axes stay as they were."""
         return "" if self.layout is None else repr(self.layout.text)
 
-    def below(self, index: Expr, end: Expr) -> Expr:
+    def inside(self, indices: Sequence[Expr], extents: Sequence[Expr]) -> Expr:
+        """The condition that there is an element with these indices."""
+        ends = [self._below(index, end) for index, end in zip(indices, extents, strict=True)]
+        begins = [index >= ZERO for index in indices] if self._has_earlier else []
+        return logical_and([*begins, *ends])
+
+    def nearest(self, indices: Sequence[Expr], extents: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The indices of the element that is nearest to these, of a box that is not empty."""
+        before_end = [minimum(index, end - 1) for index, end in zip(indices, extents, strict=True)]
+        return tuple(maximum(index, ZERO) for index in before_end) if self._has_earlier else tuple(before_end)
+
+    @property
+    def _has_earlier(self) -> bool:
+        """Whether the new axes are at indices before the first, too."""
+        return self.layout is not None and self.layout.adds_constants
+
+    def _below(self, index: Expr, end: Expr) -> Expr:
         """The condition that an index of the element is before an end. If the index is ``number // 9`` of a number that
         loops count, the condition is one on the number."""
         match index:
@@ -121,12 +138,25 @@ def check_gaps(state: ScheduleState, stage: Stage, computing: ComputeOp, given: 
     ranges = LoopRanges(Limits.of(running, facts), {}, facts)
     for read, conditions in reads_with_conditions(computing.body):
         margins = [m for condition in conditions for part in conjuncts(condition) if (m := margin(part)) is not None]
+        known: Facts | None = None
         for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
             if moved.isdisjoint(walk(index)):
                 continue
             bounds = ranges.ended(ranges.narrowed(ranges.box(index), index, margins), index, margins)
-            if bounds is None or not (prove(bounds[0] >= ZERO, facts) and prove(bounds[1] < extent, facts)):
+            if bounds is not None and prove(bounds[0] >= ZERO, facts) and prove(bounds[1] < extent, facts):
+                continue
+            known = known or _where_read(running, conditions, facts)
+            if not (prove(index >= ZERO, known) and prove(index < extent, known)):
                 raise _beyond(state, stage, read, dim, given)
+
+
+def _where_read(running: Mapping[Var, Range], conditions: Sequence[Expr], facts: Facts) -> Facts:
+    """What holds where conditions do, while variables run from first to last."""
+    for var, (first, last) in running.items():
+        facts = facts.with_range(var, first, last + ONE)
+    for condition in conditions:
+        facts = facts.with_condition(condition)
+    return facts
 
 
 def _beyond(state: ScheduleState, stage: Stage, read: TensorRead, dim: int, given: Rearranged) -> ScheduleError:

@@ -113,12 +113,23 @@ LAYOUTS = (
 
 
 AXES = (
-    ("lambda i: (i // 4, i % 4)", "lambda i: (i % 2, i // 2)", "lambda i: (i % 3, i // 3 % 2, i // 6)"),
-    ("lambda i, j: (j, i)", "lambda i, j: (i * 16 + j,)", "lambda i, j: ((i * 20 + j) // 4, (i * 20 + j) % 4)"),
+    (
+        "lambda i: (i // 4, i % 4)",
+        "lambda i: (i % 2, i // 2)",
+        "lambda i: (i % 3, i // 3 % 2, i // 6)",
+        "lambda i: ((i + 3) // 4, (i + 3) % 4)",
+    ),
+    (
+        "lambda i, j: (j, i)",
+        "lambda i, j: (i * 16 + j,)",
+        "lambda i, j: ((i * 20 + j) // 4, (i * 20 + j) % 4)",
+        "lambda i, j: (i + 1, (j + 2) // 4, (j + 2) % 4)",
+    ),
     (
         "lambda i, j, k: (k // 4, j, i, k % 4)",
         "lambda i, j, k: (j, i * 16 + k)",
         "lambda i, j, k: (j % 2, i, j // 2, k)",
+        "lambda i, j, k: (j, i, (k + 5) // 4, (k + 5) % 4)",
     ),
 )
 """Index maps of up to three dimensions."""
@@ -127,7 +138,7 @@ AXES = (
 def axes_for(stage, x, y):
     """Other axes for a copy of a stage, half the time."""
     rank = stage.tensors[0].ndim
-    return AXES[rank - 1][x % 3] if 1 <= rank <= len(AXES) and y % 2 else None
+    return AXES[rank - 1][x % 4] if 1 <= rank <= len(AXES) and y % 2 else None
 
 
 def apply_storage(view, primitive, x, y, number):

@@ -118,6 +118,52 @@ def test_elements_that_are_none_of_the_tensor_hold_the_pad(extents):
         np.testing.assert_array_equal(found.ravel(), wanted)
 
 
+@pytest.mark.parametrize("pad", [5, "edge"])
+@pytest.mark.parametrize("text", ["lambda i: (i + 3,)", "lambda i: ((i + 3) // 4, (i + 3) % 4)"])
+def test_a_copy_may_begin_before_the_first_element(text, pad):
+    A = te.placeholder((6,), name="A")
+    B = te.compute((6,), lambda i: A[i] + 1, name="B")
+    s = lw.create_schedule(B)
+    copy = s.cache_read(A, "global", B, pad=pad, axes=text)
+    a = small(6)
+    for found in results(s, [A, B], (a,), (6,)):
+        np.testing.assert_array_equal(found, a + 1)
+    shape, axes = tuple(int(e) for e in copy.shape), copy.op.axis
+    held = te.compute(
+        shape, lambda *i: substitute(copy.op.body[0], {a.var: index.var for a, index in zip(axes, i, strict=True)})
+    )
+    wanted = np.array([*[a[0] if pad == "edge" else 5] * 3, *a, *[a[-1] if pad == "edge" else 5] * 3], np.float32)
+    for found in results(lw.create_schedule(held), [A, held], (a,), shape):
+        np.testing.assert_array_equal(found.ravel(), wanted[: found.size])
+
+
+@pytest.mark.parametrize("text", ["lambda i: (i // 4, i % 4 + 2)", "lambda i: (i % 4, i // 4 + 1)"])
+def test_axes_that_begin_before_a_digit_tell_no_element(text):
+    """At a negative digit there would be the element of another block."""
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: A[i] + 1, name="B")
+    with pytest.raises(lw.ScheduleError, match="do not tell which of the"):
+        lw.create_schedule(B).cache_read(A, "global", B, pad=0, axes=text)
+
+
+def test_sums_may_begin_before_the_first_one_where_what_they_read_is_padded():
+    """So vectors of what is padded at both ends are of the same elements as those of x, also of x in blocks."""
+    x = te.placeholder((3, 4), name="x")
+    padded = te.compute(
+        (14,), lambda c: te.if_then_else(te.all(c >= 1, c < 13), x[(c - 1) // 4, (c - 1) % 4], 0.0), name="padded"
+    )
+    tap = te.reduce_axis((0, 3), name="tap")
+    y = te.compute((12,), lambda c: te.sum(padded[c + tap], axis=tap), name="y")
+    s = lw.create_schedule(y)
+    core = s.cache_write(padded, "local", axes=lambda c: ((c + 3) // 4, (c + 3) % 4))
+    s[padded].compute_inline()
+    s[core].vectorize(s[core].loops[-1])
+    a = small(3, 4)
+    wanted = np.convolve(a.ravel(), np.ones(3), "same")
+    for found in results(s, [x, y], (a,), (12,)):
+        np.testing.assert_array_equal(found, wanted)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_axes_of_a_copy_of_open_extent_may_have_no_elements(rows):
     """Rows that lie further apart than they are long: without any, the last one would end before the first."""
@@ -140,9 +186,12 @@ def test_random_axes_of_copies_and_sums_change_no_result():
         "lambda i, j: (j // {t}, i, j % {t})",
         "lambda i, j: (i % 2, i // 2 * {n} + j)",
         "lambda i, j: (i % 2, j % {t}, i // 2, j // {t})",
+        "lambda i, j: (i + {t}, j + 1)",
+        "lambda i, j: (i, (j + 3) // {t}, (j + 3) % {t})",
+        "lambda i, j: ((i * {n} + j + 2) // {t}, (i * {n} + j + 2) % {t})",
     )
     written = 0
-    for _ in range(25):
+    for _ in range(40):
         m, n, k, t = (int(e) for e in rng.integers(1, 9, 4))
         first = str(rng.choice(maps)).format(n=n + int(rng.integers(0, 3)), t=t)
         second = str(rng.choice(maps)).format(n=n, t=t)
