@@ -1,14 +1,14 @@
 """Local response normalisation, ``nn.lrn``: each element by the squares of its neighbours on the axis of channels.
 
 Vectors are of positions where these are innermost in the layout, and a task goes through the channels of a few vectors,
-so that neighbours are in cache. Else they are of channels: the squares of a position are laid out in a row, which has
-zeros at both ends, and is read at each distance.
+so that neighbours are in cache. Else they are of channels: the squares of a position stand in a row, with zeros at
+both ends, which is read at each distance.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -18,17 +18,19 @@ from ...base.target import Target
 from ...graph.layout import Layout, source_index
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import Type
-from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
+from ...ir.row_major import ravel_index, unravel_index
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
+from ...schedules.rows import extent_of
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import real
 from ..definition.attrs import Attrs, attr, positive
 from ..definition.condition import clause
 from ..definition.cost import elements, moved
+from ..definition.implementation import Stages
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
@@ -43,10 +45,10 @@ MOST_NEIGHBOURS = 16
 """So many squares are added by one expression; more are left to a loop."""
 VECTORS = 8
 """Positions that a task goes through all channels with: what it reads again is in the first cache."""
-PLACES = 8
+POSITIONS = 8
 """Rows of squares that are made before the first is read: a read of what has just been written in two parts waits."""
 CYCLES_OF_POWER = 40
-"""Of a power of a vector."""
+"""What the power of a vector of numbers takes."""
 
 
 @dataclass(frozen=True)
@@ -77,40 +79,71 @@ def _relation(types: Sequence[Type], attrs: LrnAttrs) -> Type:
     return x
 
 
-def _neighbour(attrs: LrnAttrs, x: te.Tensor) -> Callable[[Sequence[Axis], Expr], tuple[Expr, Expr]]:
-    """``read(index, distance)``: the element so many channels on from the one at an index, and whether there is one."""
-    if not attrs.layout:
+@dataclass(frozen=True, slots=True)
+class _AxisOrder:
+    """How N, C and the axes of positions stand in a layout; in this order where none is given."""
 
-        def read(index: Sequence[Axis], distance: Expr) -> tuple[Expr, Expr]:
-            n, c, *o = index
-            channel = c + distance
-            return x[(n, channel, *o)], te.all(channel >= 0, channel < x.shape[1])
+    layout: str
 
-        return read
-    data = Layout(attrs.layout)
-    primal, channels = _primal_of(attrs.layout), data.extents(x.shape)["C"]
+    def extents(self, shape: Sequence[Expr]) -> Sequence[Expr]:
+        """Those of N, C and the axes of positions, of a tensor with this shape."""
+        if not self.layout:
+            return shape
+        named = Layout(self.layout).extents(shape)
+        return [named[axis.name] for axis in self._plain.axes]
 
-    def read_in_layout(index: Sequence[Axis], distance: Expr) -> tuple[Expr, Expr]:
-        n, c, *o = source_index([as_index(i) for i in index], primal, data)
-        channel = c + distance
-        value = x[source_index((n, channel, *o), data, primal)]
-        return value, te.all(channel >= 0, channel < channels)
+    def in_layout(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
+        """Where the element at n, c, … is in the layout."""
+        return source_index(index, Layout(self.layout), self._plain) if self.layout else tuple(index)
 
-    return read_in_layout
+    def from_layout(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
+        """At which n, c, … the element is that has this place in the layout."""
+        return source_index(index, self._plain, Layout(self.layout)) if self.layout else tuple(index)
+
+    @property
+    def _plain(self) -> Layout:
+        return Layout(f"NC{spatial_axes(len(Layout(self.layout).names) - 2)}")
 
 
-def _primal_of(layout: str) -> Layout:
-    return Layout(f"NC{spatial_axes(len(Layout(layout).names) - 2)}")
+@dataclass(frozen=True, slots=True, eq=False)
+class LrnStages(Stages):
+    """The result, and the squares, ``[N, C + size - 1, position]``, of which those of the neighbours that are missing
+    at both ends are 0."""
+
+    squares: te.Tensor
 
 
-def _normalised(attrs: LrnAttrs, x: te.Tensor, squares: Callable[[Sequence[Axis]], Expr]) -> te.Tensor:
+def _compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> LrnStages:
+    """The definition. Few squares are written out as one expression, which begins with the first of them: a reduction
+    begins with 0, one addition more."""
+    (x,) = inputs
     kind = accumulator(x.dtype)
+    order = _AxisOrder(attrs.layout)
+    images, channels, *spatial = order.extents(x.shape)
+    positions = extent_of(spatial)
+
+    def square(n: Axis, c: Axis, position: Axis) -> Expr:
+        channel = c - attrs.before
+        o = unravel_index(position.as_expr(), spatial) if spatial else ()
+        value = te.cast(x[order.in_layout((as_index(n), channel, *o))], kind)
+        inside = te.all(channel >= 0, channel < channels)
+        return te.if_then_else(inside, value * value, te.const(0, kind))
+
+    def neighbours(n: Expr, c: Expr, position: Expr) -> Expr:
+        if attrs.size > MOST_NEIGHBOURS:
+            return sums[n, c, position]
+        return reduce(operator.add, [squares[n, c + tap, position] for tap in range(attrs.size)])
 
     def element(*i: Axis) -> Expr:
-        base = squares(i) * (attrs.alpha / attrs.size) + attrs.bias
+        n, c, *o = order.from_layout([as_index(index) for index in i])
+        base = neighbours(n, c, ravel_index(o, spatial)) * (attrs.alpha / attrs.size) + attrs.bias
         return te.cast(te.cast(x[i], kind) * _inverse_power(base, attrs.beta), x.dtype)
 
-    return te.compute(x.shape, element, name="lrn")
+    tap = te.reduce_axis((0, attrs.size), name="tap")
+    squares = te.compute((images, channels + (attrs.size - 1), positions), square, name="lrn.squares")
+    shape = images, channels, positions
+    sums = te.compute(shape, lambda n, c, p: te.sum(squares[n, c + tap, p], axis=tap), name="lrn.sums")
+    return LrnStages(te.compute(x.shape, element, name="lrn"), squares)
 
 
 def _inverse_power(base: Expr, exponent: float) -> Expr:
@@ -121,110 +154,51 @@ def _inverse_power(base: Expr, exponent: float) -> Expr:
     return te.power(base, te.const(-exponent, base.dtype))
 
 
-def _compute(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    """Normalise over any number of neighbours."""
-    (x,) = inputs
-    kind = accumulator(x.dtype)
-    tap = te.reduce_axis((0, attrs.size), name="tap")
-    read = _neighbour(attrs, x)
-
-    def squares(*index: Axis) -> Expr:
-        value, inside = read(index, as_index(tap) - attrs.before)
-        wide = te.cast(value, kind)
-        return te.sum(te.if_then_else(inside, wide * wide, te.const(0, kind)), axis=tap)
-
-    sums = te.compute(x.shape, squares, name="lrn.squares")
-    return _normalised(attrs, x, lambda i: sums[tuple(i)])
-
-
-# Vectors of positions
-
-
-def _compute_planes(attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = accumulator(x.dtype)
-    read = _neighbour(attrs, x)
-
-    def squares(index: Sequence[Axis]) -> Expr:
-        def square(tap: int) -> Expr:
-            value, inside = read(index, as_index(tap - attrs.before))
-            wide = te.cast(value, kind)
-            return te.if_then_else(inside, wide * wide, te.const(0, kind))
-
-        return reduce(operator.add, map(square, range(attrs.size)))
-
-    return _normalised(attrs, x, squares)
-
-
-def _schedule_planes(attrs: LrnAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    schedule, main = schedule_around(anchor[0], outputs, [], target)
+def _schedule_planes(attrs: LrnAttrs, anchor: LrnStages, outputs: Tensors, target: Target) -> Schedule:
+    """A task goes through the channels of a few vectors of positions."""
+    schedule, main = schedule_around(anchor.result, outputs, [], target)
     stage = schedule[main]
     n, c, *o = stage.loops
     lanes = target.lanes(main.dtype)
-    chunk, place = stage.split(stage.fuse(*o), factor=VECTORS * lanes)
-    vector, lane = stage.split(place, factor=lanes)
+    chunk, position = stage.split(stage.fuse(*o), factor=VECTORS * lanes)
+    vector, lane = stage.split(position, factor=lanes)
     stage.reorder(n, chunk, c, vector, lane)
     stage.vectorize(lane)
     stage.parallel(stage.fuse(n, chunk))
     return schedule
 
 
-# Vectors of channels
+def _schedule_channels(attrs: LrnAttrs, anchor: LrnStages, outputs: Tensors, target: Target) -> Schedule:
+    """The squares of some positions are written to rows of channels, which are read at each distance."""
+    schedule, main = schedule_around(anchor.result, outputs, [anchor.squares], target)
+    stage = schedule[main]
+    n, *outer, last = stage.loops
+    data = Layout(attrs.layout)
+    block = [outer.pop(data.position("C") - 1)] if data.is_blocked else []
+    vector, lane = stage.split(last, factor=target.lanes(main.dtype))
+    stage.reorder(n, *outer, *block, vector, lane)
+    chunk, position = stage.split(stage.fuse(*outer), factor=POSITIONS)
+    stage.reorder(n, chunk, *block, position, vector, lane)
+    stage.vectorize(lane)
+    task = stage.fuse(n, chunk)
+    stage.parallel(task)
+    row = schedule[_in_vectors_of_x(schedule, anchor.squares, attrs.before, target)]
+    schedule[anchor.squares].compute_inline()
+    row.compute_at(stage, task)
+    n, position, vector, lane = row.loops
+    if block:
+        row.reorder(n, vector, position, lane)
+    row.vectorize(lane)
+    return schedule
 
 
-@dataclass(frozen=True, slots=True)
-class _ChannelRows:
-    """A row of squares is made vector by vector, and vectors of zeros stand at both its ends: then a vector is of the
-    same channels as in x."""
-
-    data: Layout
-    channels: int
-    lanes: int
-    margin: int
-    """How many zeros: a multiple of the lanes."""
-
-    def compute(self, attrs: LrnAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-        (x,) = inputs
-        kind = accumulator(x.dtype)
-        primal = _primal_of(attrs.layout)
-        extents = self.data.extents(x.shape)
-        positions = [extents[axis] for axis in primal.names if axis != "C"]
-
-        def square(n: Axis, *index: Axis) -> Expr:
-            *o, vector, lane = index
-            channel = vector * self.lanes + lane - self.margin
-            value = te.cast(x[source_index((as_index(n), channel, *map(as_index, o)), self.data, primal)], kind)
-            return te.if_then_else(te.all(channel >= 0, channel < self.channels), value * value, te.const(0, kind))
-
-        vectors = -(-(self.channels + 2 * self.margin) // self.lanes)
-        row = te.compute((*positions, vectors, self.lanes), square, name="lrn.row")
-
-        def squares(index: Sequence[Axis]) -> Expr:
-            n, c, *o = source_index([as_index(i) for i in index], primal, self.data)
-            first = c + (self.margin - attrs.before)
-            near = [first + tap for tap in range(attrs.size)]
-            return reduce(operator.add, [row[(n, *o, at // self.lanes, at % self.lanes)] for at in near])
-
-        return _normalised(attrs, x, squares)
-
-    def schedule(self, attrs: LrnAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        row = next(t for t in anchor[0].op.inputs if t.op.inputs)
-        schedule, main = schedule_around(anchor[0], outputs, [row], target)
-        stage = schedule[main]
-        *outer, last = stage.loops
-        block = [outer.pop(self.data.position("C"))] if self.data.is_blocked else []
-        vector, lane = stage.split(last, factor=target.lanes(main.dtype))
-        *tasks, place = outer
-        chunk, place = stage.split(place, factor=PLACES)
-        stage.reorder(*tasks, chunk, *block, place, vector, lane)
-        stage.vectorize(lane)
-        stage.parallel(stage.fuse(*tasks))
-        schedule[row].compute_at(stage, chunk)
-        *_, place, vector, lane = schedule[row].loops
-        if block:
-            schedule[row].reorder(vector, place, lane)
-        schedule[row].vectorize(lane)
-        return schedule
+def _in_vectors_of_x(schedule: Schedule, squares: te.Tensor, before: int, target: Target) -> te.Tensor:
+    """Compute squares as ``[n, position, vector, lane]``, where a vector is of the same channels as in x."""
+    lanes = target.lanes(squares.dtype)
+    zeros = -before % lanes
+    return schedule.cache_write(
+        squares, "local", axes=lambda n, c, position: (n, position, (c + zeros) // lanes, (c + zeros) % lanes)
+    )
 
 
 def _primal(call: Call) -> Layout:
@@ -251,17 +225,11 @@ def _strategy(attrs: LrnAttrs, inputs: Sequence[Type], result: Type, target: Tar
     strategy.add_implementation(_compute, reduce_schedule.for_target(target), "nn.lrn.generic")
     few = clause("few neighbours", attrs.size <= MOST_NEIGHBOURS)
     cost = moved([kind, kind]) + (CYCLES_OF_POWER + attrs.size) * elements(kind) / target.lanes(kind.dtype)
-    if attrs.layout and Layout(attrs.layout).axes[-1].name == "C":
-        data = Layout(attrs.layout)
-        channels = const_int(data.extents(kind.shape)["C"])
-        if channels is not None:
-            lanes = target.lanes(accumulator(kind.dtype))
-            rows = _ChannelRows(data, channels, lanes, -(-attrs.size // lanes) * lanes)
-            with strategy.specialized(few):
-                strategy.add_implementation(rows.compute, rows.schedule, "nn.lrn.channels", plevel=20, cost=cost)
-    elif kind.ndim > 2 and not Layout(attrs.layout or "NC").is_blocked:
-        with strategy.specialized(few):
-            strategy.add_implementation(_compute_planes, _schedule_planes, "nn.lrn.planes", plevel=20, cost=cost)
+    with strategy.specialized(few):
+        if attrs.layout and Layout(attrs.layout).axes[-1].name == "C":
+            strategy.add_implementation(_compute, _schedule_channels, "nn.lrn.channels", plevel=20, cost=cost)
+        elif kind.ndim > 2 and not Layout(attrs.layout or "NC").is_blocked:
+            strategy.add_implementation(_compute, _schedule_planes, "nn.lrn.planes", plevel=20, cost=cost)
     return strategy
 
 

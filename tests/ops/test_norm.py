@@ -96,7 +96,7 @@ def local_response(x, size, alpha, beta, bias):
 
 
 @pytest.mark.parametrize("layout", ["", "NCHW8c", "NHWC"])
-@pytest.mark.parametrize(("size", "channels", "width"), [(5, 24, 5), (2, 8, 19), (40, 16, 8)])
+@pytest.mark.parametrize(("size", "channels", "width"), [(5, 24, 5), (2, 8, 19), (1, 8, 3), (16, 16, 4), (40, 16, 8)])
 def test_lrn_in_layouts(ops, layout, size, channels, width):
     x = normal(2, channels, 3, width)
     wanted = local_response(x, size, 0.7, 0.75, 1.5)
@@ -104,6 +104,33 @@ def test_lrn_in_layouts(ops, layout, size, channels, width):
     given = rearranged(x, Layout("NCHW"), layout_of)
     found = ops.apply(lrn, given, native=True, size=size, alpha=0.7, beta=0.75, bias=1.5, layout=layout)
     np.testing.assert_allclose(found, rearranged(wanted, Layout("NCHW"), layout_of), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["", "NCHW8c", "NHWC"])
+def test_lrn_of_open_extents(ops, layout):
+    n, w = dimension("n"), dimension("w")
+    layout_of = Layout(layout or "NCHW")
+    shape = {"": (n, 16, w, w), "NCHW8c": (n, 2, w, w, 8), "NHWC": (n, w, w, 16)}[layout]
+    x = ops.var(shape)
+    a = normal(2, 16, 7, 7)
+    found = ops.evaluate(lrn(x, 5, 0.7, layout=layout), {x: rearranged(a, Layout("NCHW"), layout_of)})
+    wanted = rearranged(local_response(a, 5, 0.7, 0.75, 1.0), Layout("NCHW"), layout_of)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_lrn_of_open_channels(ops):
+    x = ops.var((dimension("n"), 5, dimension("c")))
+    a = normal(2, 21, 5)
+    found = ops.evaluate(lrn(x, 5, 0.7, layout="NWC"), {x: np.moveaxis(a, 1, -1)})
+    wanted = np.moveaxis(local_response(a, 5, 0.7, 0.75, 1.0), 1, -1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 5, 7), (1, 6, 2, 3, 2, 3)], ids=str)
+def test_lrn_of_any_rank(ops, shape):
+    x = normal(*shape)
+    found = ops.apply(lrn, x, size=4, alpha=0.7)
+    np.testing.assert_allclose(found, local_response(x, 4, 0.7, 0.75, 1.0), rtol=1e-5, atol=1e-6)
 
 
 @BOTH
