@@ -21,7 +21,7 @@ from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.constants import ZERO, const_int
-from ..ir.expr import Compare, Expr
+from ..ir.expr import Binary, Compare, Expr
 from ..ir.factors import quotient
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.makers import as_index, maximum, minimum
@@ -54,11 +54,14 @@ class ShapeValues:
         self.conditions: list[Node] = []
         self.bounds = ValueBounds(self.of)
         self._known: dict[Node, Extents] = {}
+        self._told: dict[Expr, None] = {}
         self._born: dict[Node, tuple[Expr, ...]] = {}
 
     def stand_for(self, extents: Sequence[Expr], scalar: bool = False) -> Node:
         """A vector of int64, or one number if ``scalar``: a constant if all extents are numbers."""
         shape = () if scalar else (len(extents),)
+        if not self.conditions:
+            self._told |= dict.fromkeys(e for e in extents if isinstance(e, Binary))
         return self._recorded(Var("shape", tensor_type(shape, "int64")), _array(extents).reshape(shape))
 
     def of(self, node: Node) -> Extents | None:
@@ -106,7 +109,7 @@ class ShapeValues:
     def fold(self, call: Call) -> Node | None:
         """A node that stands for the result of a call; None where that is not known."""
         kind = call.type
-        evaluate = _TABLE.get(call.op.name)
+        evaluate = self._proving(call.op.name) or _TABLE.get(call.op.name)
         if evaluate is None or not any(a in self._known for a in call.args) or not isinstance(kind, TensorType):
             return None
         args = [self.whole(a) for a in call.args]
@@ -121,6 +124,35 @@ class ShapeValues:
             return None if value is None else self._recorded(call, np.asarray(value, object).reshape(shape))
         except ExpressionError:  # of numbers that no extent is as large as, which a run computes as they are
             return None
+
+    def _proving(self, name: str) -> Evaluate | None:
+        """The evaluation of an operator that asks what is known of its elements; None for other operators."""
+        function = _PROVING.get(name)
+        if function is None:
+            return None
+
+        def evaluate(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
+            each = _each(lambda a, b: function(as_index(a), as_index(b), self.facts(a, b), attrs))
+            return each(attrs, args, kind)
+
+        return evaluate
+
+    def _simplified(self, extent: Any) -> Any:
+        if not isinstance(extent, Expr):
+            return extent
+        simple = simplify(extent, self.facts(extent))
+        return number if (number := const_int(simple)) is not None else simple
+
+    def facts(self, *elements: Any) -> Facts:
+        """The facts that no dimension is negative, nor an extent that a tensor of the model has, whatever its formula:
+        that of a convolution is for images that are as large as the window."""
+        expressions = [e for e in elements if isinstance(e, Expr)]
+        variables = {v for e in expressions for v in free_vars(e)}
+        told = [e for e in self._told if not variables.isdisjoint(free_vars(e))]
+        facts = _facts(*expressions, *told)
+        for extent in told:
+            facts = facts.with_condition(extent >= 0)
+        return facts
 
     def as_data(self, root: Node, is_done: Callable[[Node], bool] = lambda _: False) -> Node:
         """A finished graph in which calls compute what nodes stand for; but for nodes that ``is_done`` holds of, and
@@ -145,18 +177,11 @@ class ShapeValues:
         return shaped if kind.dtype is INT64 else cast(shaped, str(kind.dtype))
 
     def _recorded(self, node: Node, extents: Extents) -> Node:
-        simple = [_simplified(e) for e in extents.ravel()]
+        simple = [self._simplified(e) for e in extents.ravel()]
         if all(isinstance(e, (int, bool)) for e in simple):
             return Constant(np.asarray(simple, tensor_of(node).dtype.to_numpy()).reshape(extents.shape))
         self._known[node] = _array(simple).reshape(extents.shape)
         return node
-
-
-def _simplified(extent: Any) -> Any:
-    if not isinstance(extent, Expr):
-        return extent
-    simple = simplify(extent, _facts(extent))
-    return number if (number := const_int(simple)) is not None else simple
 
 
 def _facts(*extents: Expr) -> Facts:
@@ -187,23 +212,29 @@ def _array(elements: Sequence[Any]) -> Extents:
     return made
 
 
-def _quotient(a: Any, b: Any) -> Any:
+def _quotient(x: Expr, divisor: Expr, facts: Facts, attrs: Any) -> Any:
     """Division rounds towards 0, floor division down: the same where nothing is negative."""
-    x, divisor = as_index(a), as_index(b)
     if (exact := quotient([x], [divisor])) is not None:
         return exact
-    if not isinstance(b, int) or b <= 0:
+    b = const_int(divisor)
+    if b is None or b <= 0:
         return None
-    facts = _facts(x)
     if prove(x >= 0, facts):
         return x // b
     positive = maximum(x, ZERO) // b
     return positive if prove(x > -b, facts) else positive - maximum(-x, ZERO) // b
 
 
-def _remainder(a: Any, b: Any) -> Any:
-    x = as_index(a)
-    return x % b if isinstance(b, int) and b > 0 and prove(x >= 0, _facts(x)) else None
+def _remainder(x: Expr, divisor: Expr, facts: Facts, attrs: Any) -> Any:
+    """The remainder of an index has the sign of the divisor; C's has that of x."""
+    b = const_int(divisor)
+    return x % b if b is not None and b > 0 and (not attrs.fmod or prove(x >= 0, facts)) else None
+
+
+def _equal(x: Expr, y: Expr, facts: Facts, attrs: Any) -> bool | None:
+    if x is y:
+        return True
+    return False if prove(Compare("!=", x, y), facts) else None
 
 
 def _least(a: Any, b: Any) -> Any:
@@ -220,13 +251,6 @@ def _greatest(a: Any, b: Any) -> Any:
         if isinstance(x, int) and abs(x) > END:
             return x if x > 0 else y
     return maximum(as_index(a), as_index(b))
-
-
-def _equal(a: Any, b: Any) -> bool | None:
-    x, y = as_index(a), as_index(b)
-    if x is y:
-        return True
-    return False if prove(Compare("!=", x, y), _facts(x, y)) else None
 
 
 def _where(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
@@ -247,6 +271,7 @@ def _taken(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
     return None if any(isinstance(index, Expr) for index in args[1].ravel()) else table["take"](attrs, args, kind)
 
 
+_PROVING: dict[str, Callable[[Expr, Expr, Facts, Any], Any]] = {"divide": _quotient, "mod": _remainder, "equal": _equal}
 _TABLE: dict[str, Evaluate] = {
     **{name: _moved(name) for name in ("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to", "tile")},
     **{name: _moved(name) for name in ("concatenate", "strided_slice")},
@@ -256,9 +281,6 @@ _TABLE: dict[str, Evaluate] = {
     "add": _each(lambda a, b: a + b),
     "subtract": _each(lambda a, b: a - b),
     "multiply": _each(lambda a, b: a * b),
-    "divide": _each(_quotient),
-    "mod": _each(_remainder),
-    "equal": _each(_equal),
     "where": _where,
     "prod": lambda attrs, args, kind: np.prod(args[0], axis=attrs.axes),
     "minimum": _each(_least),

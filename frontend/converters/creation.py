@@ -14,10 +14,8 @@ from ...base.errors import ModelError
 from ...graph.node import Call, Constant, Node
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
-from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 from ...ops.families.binary import add, equal, multiply
 from ...ops.families.cast import cast
 from ...ops.families.creation import FullAttrs, arange, arange_extent, full
@@ -123,8 +121,7 @@ def _open_range(node: OnnxNode, start: int | Expr, limit: int | Expr, delta: int
         )
     of, kind = node.shapes.inputs, str(node.type().dtype)
     span = limit - as_index(start) if delta > 0 else as_index(start) - limit
-    facts = nonnegative(free_vars(span))
-    count = simplify(maximum((span + (abs(delta) - 1)) // abs(delta), 0), facts)
+    count = simplify(maximum((span + (abs(delta) - 1)) // abs(delta), 0), node.shapes.facts(span))
     known = const_int(count)  # as of a start that is open, and a limit one behind it
     made = cast(positions(count, of), kind) if known is None else arange(0, known, 1, node.type().dtype)
     if delta != 1:

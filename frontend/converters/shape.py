@@ -13,10 +13,9 @@ from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
-from ...ir.facts import Facts, nonnegative, prove
+from ...ir.facts import Facts, prove
 from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 from ...ops.definition.relations import normalize_axis
 from ...ops.families import concatenate, repeat, reshape, slicing, space_depth, transpose
 from ...ops.families import pad as padding
@@ -174,7 +173,7 @@ def _in_range(index: int | Expr) -> int | Expr:
 def _open_slice(node: OnnxNode, x: Node, axis: int, start: Expr, end: Expr, step: int) -> Node:
     """A slice between indices that are computed from open extents, forwards."""
     extent = tensor_of(x).shape[axis]
-    facts = nonnegative(dict.fromkeys(v for e in (start, end, extent) for v in free_vars(e)))
+    facts = node.shapes.facts(start, end, extent)
     first, last = (_clamped(index, extent, facts) for index in (start, end))
     count = simplify(maximum(last - first, 0), facts)
     part = open_slice(x, axis, first, count, node.shapes.inputs)

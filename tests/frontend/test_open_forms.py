@@ -263,3 +263,60 @@ def test_the_last_row_stretches_over_all_rows(op):
     for shape in ((1, 4, 5), (2, 1, 5), (3, 7, 5)):
         x = floats(*shape) + 3
         same(run([x]), onnx_evaluator(made).run(None, {"x": x}))
+
+
+# Extents that no tensor has below 0
+
+
+def test_the_rows_of_a_convolution_are_never_negative():
+    """Masks of speech models: the rows that a convolution gives of an open length, asked whether they are -1, which
+    stands for a dimension as it is, and counted by a range."""
+    nodes = [
+        helper.make_node("Conv", ["x", "weight"], ["c"], strides=[2]),
+        helper.make_node("Shape", ["c"], ["shape"]),
+        helper.make_node("Gather", ["shape", "0"], ["batch"]),
+        helper.make_node("Gather", ["shape", "2"], ["rows"]),
+        helper.make_node("Concat", ["batch", "-1", "rows", "rows"], ["wanted"], axis=0),
+        helper.make_node("Equal", ["wanted", "-1"], ["as it is"]),
+        helper.make_node("Where", ["as it is", "1", "wanted"], ["whole"]),
+        helper.make_node("Squeeze", ["rows"], ["count"]),
+        helper.make_node("Range", ["zero", "count", "one"], ["positions"]),
+        helper.make_node("Cast", ["positions"], ["places"], to=FLOAT),
+        helper.make_node("Expand", ["places", "whole"], ["mask"]),
+        helper.make_node("Unsqueeze", ["c", "1"], ["planes"]),
+        helper.make_node("MatMul", ["planes", "mask"], ["y"]),
+    ]
+    constants = {
+        "weight": floats(3, 2, 5),
+        **{str(k): np.array([k]) for k in (0, -1, 1, 2)},
+        "zero": np.array(0),
+        "one": np.array(1),
+    }
+    made = model(nodes, {"x": (FLOAT, ["b", 2, "n"])}, ["y"], constants, opset=18)
+    assert "born" not in str(lw.from_onnx(made))
+    run = engine(made)
+    for shape in ((1, 2, 12), (2, 2, 5), (3, 2, 31)):
+        x = floats(*shape)
+        same(run([x]), onnx_evaluator(made).run(None, {"x": x}))
+
+
+def test_windows_of_an_open_image_are_padded_by_a_negated_remainder():
+    """Windowed attention pads rows to whole windows by (-n) % 3, a remainder with the sign of the divisor."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"], start=1, end=2),
+        helper.make_node("Neg", ["shape"], ["negative"]),
+        helper.make_node("Mod", ["negative", "3"], ["missing"]),
+        helper.make_node("Concat", ["0", "0", "0", "0", "missing", "0"], ["widths"], axis=0),
+        helper.make_node("Pad", ["x", "widths"], ["padded"]),
+        helper.make_node("Add", ["shape", "missing"], ["rows"]),
+        helper.make_node("Div", ["rows", "3"], ["windows"]),
+        helper.make_node("Concat", ["windows", "3", "4"], ["parted"], axis=0),
+        helper.make_node("Reshape", ["padded", "parted"], ["y"]),
+    ]
+    constants = {"0": np.array([0]), "3": np.array([3]), "4": np.array([4])}
+    made = model(nodes, {"x": (FLOAT, [1, "n", 4])}, ["y"], constants, opset=18)
+    assert "born" not in str(lw.from_onnx(made))
+    run = engine(made)
+    for rows in (1, 3, 7, 8):
+        x = floats(1, rows, 4)
+        same(run([x]), onnx_evaluator(made).run(None, {"x": x}))
