@@ -239,8 +239,10 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
     """Why a call does not hold for all values of the dimensions that are not known; None if it does.
 
     Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
+    Then the other one of two is larger: ``min(n, m)`` should not be n by chance.
     """
-    return _problem_at(call, {**_large(symbols), **known}) or _problem_at(call, {**_large(symbols, 2), **known})
+    trials = [_large(symbols), _large(symbols, 2), *([_large(symbols[::-1])] if len(symbols) > 1 else ())]
+    return next((p for values in trials if (p := _problem_at(call, {**values, **known})) is not None), None)
 
 
 def _problem_at(call: Call, values: Numbers) -> _Problem | None:

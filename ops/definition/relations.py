@@ -53,6 +53,17 @@ def same_extent(a: Expr, b: Expr, message: str) -> Expr:
     raise ExtentsDiffer(a, b, message)
 
 
+def check_within(indices: Sequence[Expr], data: Sequence[Expr], axis: int) -> None:
+    """Check that indices along an axis of data are on rows that these have: along no other axis are there more of them.
+
+    Raises ``ExtentsDiffer`` for two numbers, so that extents which only a run knows have to be equal.
+    """
+    for k, (extent, wanted) in enumerate(zip(data, indices, strict=True)):
+        has, needs = const_int(extent), const_int(wanted)
+        if k != axis and has is not None and needs is not None and needs > has:
+            raise ExtentsDiffer(extent, wanted, f"indices have extent {needs} on axis {k}, where data has {has}")
+
+
 def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str] = ()) -> tuple[Expr, ...]:
     """The shape that numpy's rules give: aligned at the right, an extent of 1 stretches; what else meets has to be
     equal. ``names`` are those of the arguments, for the ``ExtentsDiffer`` of two numbers that are not."""

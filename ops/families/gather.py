@@ -24,7 +24,7 @@ from ..definition.attrs import Attrs, attr
 from ..definition.extent_formulas import element_of
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import normalize_axis, tensor_argument
+from ..definition.relations import check_within, normalize_axis, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 
 GROUP = OpGroup.PARTS
@@ -100,10 +100,7 @@ def _gather_elements_relation(types: Sequence[Type], attrs: GatherElementsAttrs)
     if data.ndim != indices.ndim:
         raise TypeInferenceError(f"data of rank {data.ndim} needs indices of that rank, found {indices.ndim}")
     axis = normalize_axis(attrs.axis, data.ndim)
-    for k, (extent, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
-        has, needs = const_int(extent), const_int(wanted)
-        if k != axis and has is not None and needs is not None and needs > has:
-            raise TypeInferenceError(f"indices have extent {needs} on axis {k}, where data has {has}")
+    check_within(indices.shape, data.shape, axis)
     return TensorType(indices.shape, data.dtype)
 
 
@@ -127,8 +124,7 @@ def _gather_nd_relation(types: Sequence[Type], attrs: GatherNdAttrs) -> Type:
         )
     for k in range(batch):
         a, b = data.shape[k], indices.shape[k]
-        if a is not b and const_int(a) is not None and const_int(b) is not None:
-            raise TypeInferenceError(f"data and indices have extents {a} and {b} on the shared axis {k}")
+        same_extent(a, b, f"data and indices have extents {a} and {b} on the shared axis {k}")
     return TensorType((*indices.shape[:-1], *data.shape[batch + depth :]), data.dtype)
 
 

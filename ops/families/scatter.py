@@ -29,7 +29,7 @@ from ..definition.arguments import axis_of, flag
 from ..definition.attrs import Attrs, attr, one_of
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import normalize_axis, same_dtype, same_extent, tensor_argument
+from ..definition.relations import check_within, normalize_axis, same_dtype, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 from .element_copies import BLOCK, LANES, copy_elements, index_of
 
@@ -99,10 +99,7 @@ def _scatter_elements_relation(types: Sequence[Type], attrs: ScatterElementsAttr
     if data.ndim != indices.ndim:
         raise TypeInferenceError(f"data of rank {data.ndim} needs indices of that rank, found {indices.ndim}")
     axis = normalize_axis(attrs.axis, data.ndim)
-    for k, (extent, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
-        has, needs = const_int(extent), const_int(wanted)
-        if k != axis and has is not None and needs is not None and needs > has:
-            raise TypeInferenceError(f"indices have extent {needs} on axis {k}, where data has {has}")
+    check_within(indices.shape, data.shape, axis)
     _same_shape(updates, indices.shape)
     return data
 

@@ -320,3 +320,39 @@ def test_windows_of_an_open_image_are_padded_by_a_negated_remainder():
     for rows in (1, 3, 7, 8):
         x = floats(1, rows, 4)
         same(run([x]), onnx_evaluator(made).run(None, {"x": x}))
+
+
+@pytest.mark.parametrize("op", ["GatherElements", "ScatterElements", "GatherND"])
+def test_rows_that_a_run_counts_meet_rows_that_it_counts_again(op):
+    """Two compressions by one mask give as many rows, which nobody knows before the run."""
+    column = ["positions", "rows"] if op == "ScatterElements" else ["positions"]
+    made = {"GatherElements": {"axis": 1}, "ScatterElements": {"axis": 1}, "GatherND": {"batch_dims": 1}}[op]
+    nodes = [
+        helper.make_node("Compress", ["x", "mask"], ["rows"], axis=0),
+        helper.make_node("Compress", ["at", "mask"], ["positions"], axis=0),
+        helper.make_node(op, ["rows", *column], ["y"], **made),
+    ]
+    width = 5 if op == "ScatterElements" else 1
+    inputs = {
+        "x": (FLOAT, ["n", 5]),
+        "at": (TensorProto.INT64, ["n", width]),
+        "mask": (TensorProto.BOOL, ["n"]),
+    }
+    graph = model(nodes, inputs, ["y"], opset=18)
+    run = engine(graph)
+    for mask in ([True, False, True, True], [False, False], [True]):
+        at = np.stack([np.random.default_rng(k).permutation(5)[:width] for k in range(len(mask))])
+        given = {"x": floats(len(mask), 5), "at": at, "mask": np.array(mask)}
+        found = run(given)
+        if any(mask):
+            same(found, onnx_evaluator(graph).run(None, given))
+        assert len(found[0]) == sum(mask)
+
+
+def test_open_rows_of_indices_are_those_of_the_data():
+    node = helper.make_node("GatherElements", ["x", "at"], ["y"], axis=1)
+    run = engine(model([node], {"x": (FLOAT, ["n", 5]), "at": (TensorProto.INT64, ["m", 2])}, ["y"]))
+    x, at = floats(3, 5), integers(3, 2) % 5
+    same(run({"x": x, "at": at}), [np.take_along_axis(x, at, 1)])
+    with pytest.raises(lw.RuntimeArgumentError, match="n = 3"):
+        run({"x": x, "at": np.concatenate([at, at])})
