@@ -69,8 +69,8 @@ def function_of(make, arrays):
 
 
 NO_KERNEL_OF_ALL = {"assume_extent", "born_extents", "scatter_elements"}
-"""The first is gone once dimensions are settled, the second makes dimensions of the values of a constant, and the case of
-the third has fewer rows of indices than of data, where open ones have to be equal."""
+"""The first is gone once dimensions are settled, the second makes dimensions of the values of a constant, and the case
+of the third has fewer rows of indices than of data, where open ones have to be equal."""
 FAMILIES = {get_op(name).relation.__code__: name for name in sorted(set(CASES) - set(NEED_NUMBERS) - NO_KERNEL_OF_ALL)}
 
 
