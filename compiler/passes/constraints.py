@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
+from typing import TypeAlias
 
 from ...artifact.block import Least
 from ...base.dtype import INDEX
@@ -46,7 +47,8 @@ def settle_dimensions(function: Function) -> Function:
 
     Raises ``ModelError`` where an operator asks more of its dimensions than that.
     """
-    while (changed := _changed(function)) is not None:
+    holding: set[_Question] = set()
+    while (changed := _changed(function, holding)) is not None:
         function = changed
     return _without_trivial_assumptions(function)
 
@@ -89,14 +91,23 @@ def _symbols(call: Call) -> tuple[Symbol, ...]:
     return symbols_of([*(a.type for a in call.args), call.type])
 
 
-def _changed(function: Function) -> Function | None:
-    """The function changed so that the first call holds that does not for all dimensions; None if all of them do."""
+_Question: TypeAlias = tuple[object, ...]
+"""What decides whether a call holds: the operator, its attributes, and the types, which are interned."""
+
+
+def _changed(function: Function, holding: set[_Question]) -> Function | None:
+    """The function changed so that the first call holds that does not for all dimensions; None if all of them do. Those
+    that do are added to ``holding``, so that calls which a change leaves as they are are not asked again."""
     for call in _calls(function):
+        question = (call.op, call.attrs, call.type, *(a.type for a in call.args))
+        if question in holding:
+            continue
         symbols = _symbols(call)
         problem = _problem(call, symbols) if symbols else None
         if call.op is not ASSUME_EXTENT and (single := _stretched(call, symbols)) is not None:
             return _with_assumption(function, call, single, ONE)
         if problem is None:
+            holding.add(question)
             continue
         if (change := _equated(function, call, problem)) is not None:
             return change
