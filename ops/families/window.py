@@ -142,11 +142,12 @@ def same_padding(extent: Expr, window: int, stride: int, dilation: int) -> Expr:
 
 
 def windows(extent: Expr, window: int, stride: int, dilation: int, pads: tuple[int, int], ceil_mode: bool) -> Expr:
-    """How many windows fit along an axis; with ``ceil_mode`` one that begins inside may reach beyond the end."""
+    """How many windows fit along an axis; with ``ceil_mode`` one that begins inside may reach beyond the end, by less
+    than a stride, also where it is the only one."""
     reach = (window - 1) * dilation + 1
     room = extent + (pads[0] + pads[1] - reach)
     number = const_int(simplify(room))
-    if number is not None and number < 0:
+    if number is not None and number <= (-stride if ceil_mode else -1):
         raise TypeInferenceError(
             f"a window of {window} (dilation {dilation}) is larger than the extent {extent} with pads {pads}"
         )

@@ -23,6 +23,7 @@ CASES = {
     "ceil": ((1, 2, 8, 8), (3, 3), (2, 2), (0, 0, 0, 0), (1, 1), True),
     "ceil, the last window would begin in the padding": ((1, 1, 4, 5), (2, 2), (3, 3), (1, 1, 1, 1), (1, 1), True),
     "dilated": ((1, 2, 9, 9), (2, 3), (1, 2), (1, 0, 0, 1), (3, 2), False),
+    "ceil, the only window reaches beyond the end": ((1, 2, 2, 7), (3, 5), (2, 3), (0, 0, 0, 0), (1, 1), True),
     "dilated ceil": ((1, 2, 9, 9), (2, 3), (3, 2), (1, 0, 0, 1), (3, 2), True),
     "3d": ((1, 2, 4, 5, 6), (2, 3, 2), (1, 2, 2), (0, 1, 0, 1, 1, 1), (1, 1, 1), False),
 }
