@@ -7,13 +7,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
 
-import llvmlite.binding as llvm
 import numpy as np
 import pytest
+from injected_faults import BODIES, OUTCOMES, code_of
 
 import loopwright as lw
 from loopwright.artifact.function_bytes import from_bytes, to_bytes
-from loopwright.codegen.machine import linking_machine
 from loopwright.tuning.candidate import TuningCandidate
 from loopwright.tuning.jobs import compile_job, measure_job, refusal, run_job
 from loopwright.tuning.outcome import Outcome, OutcomeKind
@@ -37,23 +36,6 @@ def compiled(task):
     candidate = task.space().settle("matmul.direct", {}).candidate
     job = compile_job(task.uses[0].function, task.settings, [None, candidate], 60.0)
     return [Outcome.of(answer) for answer in run_job(job)["answers"]]
-
-
-def code_of(compiled, body):
-    """The untuned function with other code, of LLVM IR; ``%a``, ``%b`` and ``%out`` are addresses of its arguments."""
-    function = from_bytes(compiled[0].code)
-    text = f"""
-        declare void @llvm.trap()
-        define i32 @{function.symbol}(ptr %context, ptr %slots) {{
-          %a = load ptr, ptr %slots
-          %p1 = getelementptr i64, ptr %slots, i64 1
-          %b = load ptr, ptr %p1
-          %p2 = getelementptr i64, ptr %slots, i64 2
-          %out = load ptr, ptr %p2
-          {body}
-        }}"""
-    module = llvm.parse_assembly(text)
-    return to_bytes(replace(function, object=linking_machine(function_target().triple).emit_object(module)))
 
 
 def function_target():
@@ -102,26 +84,19 @@ def test_right_code_has_a_time(task, compiled):
     assert found.cpu == function_target().cpu
 
 
-STORE = "store float 1.0, ptr %out\n ret i32 0"
-BAD = {
-    "crashed": "call void @llvm.trap()\n unreachable",
-    "hung": "br label %loop\n loop: br label %loop",
-    "failed": "ret i32 77",
-    "not finite": "ret i32 0",  # it writes nothing
-}
+BAD = {kind: BODIES[kind] for kind in ("aborted", "hung", "failed", "not finite")}
 
 
 def test_bad_code_of_each_kind_is_an_outcome(task, compiled):
     good = compiled[1].code
-    codes = [code for body in BAD.values() for code in (code_of(compiled, body), good)]
+    codes = [code for body in BAD.values() for code in (code_of(compiled[0].code, body), good)]
     found = measured(task, compiled, *codes, seconds=10.0)
-    assert [outcome.kind.value for outcome in found[::2]] == list(BAD)
+    assert [outcome.kind.value for outcome in found[::2]] == [OUTCOMES[kind] for kind in BAD]
     assert {outcome.kind for outcome in found[1::2]} == {OutcomeKind.MEASURED}
 
 
 def test_results_that_are_wrong_are_told(task, compiled):
-    zeros = "call void @llvm.memset.p0.i64(ptr %out, i8 0, i64 1024, i1 false)\n ret i32 0"
-    (found,) = measured(task, compiled, code_of(compiled, zeros))
+    (found,) = measured(task, compiled, code_of(compiled[0].code, BODIES["wrong result"]))
     assert found.kind is OutcomeKind.WRONG
     assert "output 0 is off by" in found.detail
 
@@ -231,7 +206,7 @@ def test_a_job_that_loses_every_worker_has_no_answer():
 
 def test_a_child_whose_asker_is_killed_ends_by_itself(task, compiled, tmp_path):
     """Even in code that hangs: its own clock ends it."""
-    hangs = code_of(compiled, BAD["hung"])
+    hangs = code_of(compiled[0].code, BAD["hung"])
     job = measure_job(task.settings.target, 1, [(compiled[0].code, 2, 1)], [[hangs]], LIMITS, 0, False, 0.5)
     path = tmp_path / "job"
     path.write_bytes(pickle.dumps(job))
