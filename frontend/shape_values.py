@@ -271,6 +271,17 @@ def _taken(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
     return None if any(isinstance(index, Expr) for index in args[1].ravel()) else table["take"](attrs, args, kind)
 
 
+def _one_hot(attrs: Any, args: list[Extents], kind: TensorType) -> Any:
+    """As exporters write the repeats of one axis among others: 1, n, 1."""
+    indices, off, on = args
+    if any(isinstance(index, Expr) for index in indices.ravel()):
+        return None
+    positions = np.expand_dims(np.where(indices < 0, indices + attrs.depth, indices), attrs.axis)
+    places = np.arange(attrs.depth).reshape([-1 if k == attrs.axis else 1 for k in range(positions.ndim)])
+    flat = [on.item() if here else off.item() for here in (positions == places).ravel()]
+    return _array(flat)
+
+
 _PROVING: dict[str, Callable[[Expr, Expr, Facts, Any], Any]] = {"divide": _quotient, "mod": _remainder, "equal": _equal}
 _TABLE: dict[str, Evaluate] = {
     **{name: _moved(name) for name in ("reshape", "squeeze", "expand_dims", "transpose", "broadcast_to", "tile")},
@@ -282,6 +293,7 @@ _TABLE: dict[str, Evaluate] = {
     "subtract": _each(lambda a, b: a - b),
     "multiply": _each(lambda a, b: a * b),
     "where": _where,
+    "one_hot": _one_hot,
     "prod": lambda attrs, args, kind: np.prod(args[0], axis=attrs.axes),
     "minimum": _each(_least),
     "maximum": _each(_greatest),

@@ -356,3 +356,32 @@ def test_open_rows_of_indices_are_those_of_the_data():
     same(run({"x": x, "at": at}), [np.take_along_axis(x, at, 1)])
     with pytest.raises(lw.RuntimeArgumentError, match="n = 3"):
         run({"x": x, "at": np.concatenate([at, at])})
+
+
+@pytest.mark.parametrize("index", [1, -2])
+def test_repeats_of_one_axis_by_an_open_extent(index):
+    """repeat_interleave, as exporters write it: a one-hot vector of an extent is how often each axis is repeated."""
+    nodes = [
+        helper.make_node("Shape", ["times"], ["count"], start=0, end=1),
+        helper.make_node("Concat", ["one", "count"], ["values"], axis=0),
+        helper.make_node("OneHot", ["index", "depth", "values"], ["hot"]),
+        helper.make_node("Reshape", ["hot", "flat"], ["repeats"]),
+        helper.make_node("Unsqueeze", ["x", "one"], ["row"]),
+        helper.make_node("Tile", ["row", "repeats"], ["tiled"]),
+        helper.make_node("Reshape", ["tiled", "rows"], ["repeated"]),
+        helper.make_node("MatMul", ["repeated", "weight"], ["y"]),
+    ]
+    constants = {
+        "one": np.array([1]),
+        "index": np.array([index]),
+        "depth": np.array(3),
+        "flat": np.array([-1]),
+        "rows": np.array([-1, 4]),
+        "weight": floats(4, 6),
+    }
+    made = model(nodes, {"x": (FLOAT, ["b", 4]), "times": (FLOAT, ["n"])}, ["y"], constants, opset=18)
+    assert "born" not in str(lw.from_onnx(made))
+    run = engine(made)
+    for b, n in ((1, 1), (2, 3), (3, 0)):
+        given = {"x": floats(b, 4), "times": floats(n)}
+        same(run(given), [np.repeat(given["x"], n, axis=0) @ constants["weight"]])
