@@ -56,7 +56,8 @@ date. [add-an-operator.md](add-an-operator.md) shows how to add one.
 Graphs are built by the functions of `lw.nn`, such as `lw.nn.conv(x, weight, strides=2)`. They fill in attributes from
 friendlier arguments (one number for all axes, negative axes, `auto_pad`), and check what they are given:
 `TypeInferenceError` says what does not fit. *Implementations* are pairs of a compute and a schedule, here those for
-x86; the valid one of highest priority, the number in brackets, serves a call, and the first listed among equals.
+x86; the valid one of highest priority, the number in brackets, serves a call, among equals that of least cost, then the
+first listed.
 """
 
 PATTERNS = {

@@ -90,10 +90,10 @@ class LayoutCosts:
         offered = [each for each in candidates_of(call, self.settings) if each.rejected is None]
         names = {each.implementation.name for each in offered}
         at_expected = {each.implementation.name: each.implementation for each in selection.candidates if each.valid}
-        general = max((e.implementation for e in offered if e.valid), key=lambda i: i.plevel, default=None)
+        general = min((e.implementation for e in offered if e.valid), key=lambda i: i.rank, default=None)
         if selection.chosen.name in names or general is None or general.name not in at_expected:
             return selection.chosen
-        return max((at_expected[name] for name in at_expected if name in names), key=lambda i: i.plevel)
+        return min((at_expected[name] for name in at_expected if name in names), key=lambda i: i.rank)
 
     def _is_refused(self, call: Call) -> bool:
         """Whether an operator has implementations, and none of them may serve a call for any extents."""

@@ -2,9 +2,10 @@
 would have got had they been known.
 
 The clauses of a condition that symbolic dimensions leave open are guards. The function's anchor gets a kernel for each
-implementation of higher priority than the one that serves all shapes, tested by priority; that one comes last. A guard
-that the number of samples decides is left out where what it guards sums in another order than the kernels behind it: a
-sample gets the same bits in any batch.
+implementation of higher priority than the one that serves all shapes, or of the same and less cost at the size that
+costs take open extents to have. They are tested in this order; the one for all shapes comes last. A guard that the
+number of samples decides is left out where what it guards sums in another order than the kernels behind it: a sample
+gets the same bits in any batch.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def _in_order(selection: Selection) -> Sequence[Candidate]:
     better = [
         c
         for number, c in enumerate(selection.candidates)
-        if c.guarded and (c.implementation.plevel, -number) > (selection.chosen.plevel, -at)
+        if c.guarded and (c.implementation.rank, number) < (selection.chosen.rank, at)
     ]
-    return sorted(better, key=lambda c: -c.implementation.plevel)
+    return sorted(better, key=lambda c: c.implementation.rank)
 
 
 def _of_one_order(

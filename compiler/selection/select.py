@@ -1,4 +1,4 @@
-"""The choice among the implementations of a call, with its reasons: by tuning records, else by priority.
+"""The choice among the implementations of a call, with its reasons: by tuning records, else by priority and cost.
 
 Strategies offer, and this module chooses: nothing of an implementation runs before it is chosen. Where its schedule
 turns out to be illegal, whoever schedules chooses again without it.
@@ -135,7 +135,7 @@ def _verdicts(
 
 def select_implementation(call: Call, settings: CompileSettings, refusals: Sequence[Refusal] = ()) -> Selection:
     """The cheapest valid implementation by the records of the call's workload, with the decisions there; where no
-    record serves, the valid one of highest priority, the first registered among equals.
+    record serves, the valid one of highest priority, among equals that of least cost, then the first registered.
 
     ``refusals`` are of those that were tried and are illegal for the call. A record that does not fit is passed over,
     with a note. Raises ``SelectionError`` where no implementation is valid; ``ScheduleError`` if one was refused.
@@ -156,7 +156,7 @@ def select_implementation(call: Call, settings: CompileSettings, refusals: Seque
         reason = _reason_by_record(match, matches[number + 1 :], valid)
         known = _with_records(candidates, matches[number:])
         return Selection(call.op.name, chosen, reason, known, match, tuple(notes))
-    best = max(valid, key=lambda i: i.plevel)  # the first among equals
+    best = min(valid, key=lambda i: i.rank)  # the first among equals
     return Selection(call.op.name, best, _reason_by_priority(best, valid), candidates, None, tuple(notes))
 
 
@@ -216,10 +216,12 @@ def _reason_by_record(match: Match, further: Sequence[Match], valid: Sequence[Op
 def _reason_by_priority(best: OpImplementation, valid: Sequence[OpImplementation]) -> str:
     if len(valid) == 1:
         return "the only one"
-    equals = [i for i in valid if i.plevel == best.plevel]
+    alike = [i for i in valid if i.plevel == best.plevel]
+    equals = [i for i in alike if i.rank == best.rank]
+    cheapest = f", the least cost of {len(alike)}" if len(equals) < len(alike) else ""
     names = ", ".join(i.name for i in equals[1:])
     tie = f", the first registered of {len(equals)} (a tie with {names})" if names else ""
-    return f"highest priority {best.plevel} of {len(valid)}{tie}"
+    return f"highest priority {best.plevel} of {len(valid)}{cheapest}{tie}"
 
 
 def _listed(candidates: Sequence[Candidate]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import update_wrapper
@@ -74,15 +75,16 @@ class ScheduleFunction(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpImplementation:
-    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen.
+    """A compute with the schedule that belongs to it. ``plevel`` is its priority: the highest valid one is chosen,
+    among equals that of least ``cost``.
 
     ``keeps_order`` False says that floats are summed in another order than that of the operator's definition whatever
     the schedule, as a library does it: strict precision refuses it. ``direct`` False says that it multiplies other
     numbers than the definition of what it stands for, such as sums of them: direct arithmetic refuses it.
     ``sums`` names the order in which it sums floats: implementations of a call that share the name give the same bits,
     so that the number of samples may decide between them; None: an order of its own.
-    ``cost`` is an estimate in cycles of one core (``cost.py``), by which layouts are planned; None: unknown, it is
-    taken to be as fast as memory.
+    ``cost`` is an estimate in cycles of one core (``cost.py``), by which layouts are planned, too; None: unknown.
+    Planning then takes it to be as fast as memory, and among equals those that state a cost come before it.
     ``decided`` are values for the decisions of its schedule, by name.
     """
 
@@ -95,6 +97,11 @@ class OpImplementation:
     direct: bool = True
     sums: str | None = None
     decided: Mapping[str, DecisionValue] = field(default_factory=dict)
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """What is least of the implementation that is chosen: by priority, then by cost."""
+        return -self.plevel, math.inf if self.cost is None else self.cost
 
     def configured(self, decided: Mapping[str, DecisionValue]) -> OpImplementation:
         """This implementation with the decisions of a record."""

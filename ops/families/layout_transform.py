@@ -93,11 +93,11 @@ def _schedule(attrs: LayoutTransformAttrs, anchor: Tensors, outputs: Tensors, ta
 def _strategy(attrs: LayoutTransformAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     cost = CYCLES_PER_ELEMENT * elements(result) + CYCLES_PER_CALL
-    strategy.add_implementation(_compute, _schedule, "layout_transform.tiled", cost=cost)
     kind = tensor_argument(result, "result")
     tiles = layout_tiles(Layout(attrs.source), Layout(attrs.destination), target.lanes(kind.dtype))
     if tiles is not None and kind.dtype.is_float and kind.dtype.storage_bits >= 32:
-        strategy.add_implementation(tiles.compute, tiles.schedule, "layout_transform.registers", 20, cost=cost)
+        strategy.add_implementation(tiles.compute, tiles.schedule, "layout_transform.registers", cost=cost)
+    strategy.add_implementation(_compute, _schedule, "layout_transform.tiled", cost=cost)
     return strategy
 
 

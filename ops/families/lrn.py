@@ -227,9 +227,9 @@ def _strategy(attrs: LrnAttrs, inputs: Sequence[Type], result: Type, target: Tar
     cost = moved([kind, kind]) + (CYCLES_OF_POWER + attrs.size) * elements(kind) / target.lanes(kind.dtype)
     with strategy.specialized(few):
         if attrs.layout and Layout(attrs.layout).axes[-1].name == "C":
-            strategy.add_implementation(_compute, _schedule_channels, "nn.lrn.channels", plevel=20, cost=cost)
+            strategy.add_implementation(_compute, _schedule_channels, "nn.lrn.channels", cost=cost)
         elif kind.ndim > 2 and not Layout(attrs.layout or "NC").is_blocked:
-            strategy.add_implementation(_compute, _schedule_planes, "nn.lrn.planes", plevel=20, cost=cost)
+            strategy.add_implementation(_compute, _schedule_planes, "nn.lrn.planes", cost=cost)
     return strategy
 
 

@@ -318,7 +318,7 @@ def _add_separable(
 
     with strategy.specialized(clause("short windows", plan.has_short_windows)):
         strategy.add_implementation(
-            compute, plan.schedule, "pool.separable", plevel=20, keeps_order=False, cost=plan.cost(x, kind)
+            compute, plan.schedule, "pool.separable", keeps_order=False, cost=plan.cost(x, kind)
         )
 
 

@@ -217,7 +217,7 @@ def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: 
         made = InterleavedPixels(attrs.block_size, lanes if width is None else lanes_for(width, lanes))
         with strategy.specialized(clause("small blocks", 1 < attrs.block_size <= MOST_INTERLEAVED)):
             name = "nn.depth_to_space.interleaved"
-            strategy.add_implementation(made.compute, made.schedule, name, plevel=20, cost=movement)
+            strategy.add_implementation(made.compute, made.schedule, name, cost=movement)
     return strategy
 
 

@@ -193,15 +193,15 @@ TRANSPOSE = register_op(
 @register_strategy(TRANSPOSE)
 def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic")
     kind = tensor_argument(result, "result")
     if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1 and 0 not in map(const_int, kind.shape):
         runs, lanes = AxisRuns(_runs(attrs.axes), attrs.axes), min(target.lanes(kind.dtype), MOST_LANES)
         tiled, interleaved = TiledTranspose(runs, lanes), InterleavedTranspose(runs, lanes)
         with strategy.specialized(clause("tiles fill vectors", tiled.fills(kind))):
-            strategy.add_implementation(runs.compute, tiled.schedule, "transpose.tiled", plevel=20)
+            strategy.add_implementation(runs.compute, tiled.schedule, "transpose.tiled")
         with strategy.specialized(clause("few long rows", interleaved.serves(kind))):
-            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved", plevel=20)
+            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved")
+    strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic")
     return strategy
 
 

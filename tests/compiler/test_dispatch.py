@@ -74,6 +74,17 @@ def test_equal_priorities_are_tested_in_order_of_registration(offer):
     assert kernels() == [("n >= 16", "plus.0"), ("None", "plus.1")]
 
 
+def test_guards_of_equal_priority_are_tested_by_cost_and_what_costs_more_than_the_last_is_not(monkeypatch):
+    n = te.var("n")
+    strategy = OpStrategy()
+    offers = ((5.0, n >= 16), (3.0, n % 8 == 0), (7.0, None), (9.0, n < 4), (None, n < 2))
+    for number, (cost, condition) in enumerate(offers):
+        with strategy.specialized(*([] if condition is None else [condition])):
+            strategy.add_implementation(adding(number), schedule_default, f"plus.{number}", cost=cost)
+    monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
+    assert kernels(n) == [("n % 8 == 0", "plus.1"), ("n >= 16", "plus.0"), ("None", "plus.2")]
+
+
 def test_a_guard_that_those_before_leave_no_room_for_needs_no_kernel(offer):
     offer((10, None), (30, lambda n: n < 16), (20, lambda n: n < 8), (15, lambda n: n >= 10))
     assert kernels() == [("n < 16", "plus.1"), ("None", "plus.3")]

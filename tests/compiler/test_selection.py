@@ -55,6 +55,19 @@ def test_the_first_registered_of_equals_wins_and_the_report_says_so(offer):
     assert found.reason == "highest priority 10 of 3, the first registered of 2 (a tie with second)"
 
 
+def test_the_least_cost_of_equal_priority_wins_and_an_unknown_one_comes_last(monkeypatch):
+    strategy = OpStrategy()
+    for name, plevel, cost in (("low", 5, 1.0), ("unknown", 10, None), ("dear", 10, 9.0), ("cheap", 10, 3.0)):
+        strategy.add_implementation(never, never, name, plevel, cost=cost)
+    strategy.add_implementation(never, never, "as cheap", cost=3.0)
+    monkeypatch.setattr(selection, "strategy_of", lambda *_: strategy)
+    found = select_implementation(call_of(), CompileSettings(TARGET))
+    assert found.chosen.name == "cheap"
+    assert found.reason == (
+        "highest priority 10 of 5, the least cost of 4, the first registered of 2 (a tie with as cheap)"
+    )
+
+
 def test_a_clause_that_fails_rejects_and_is_named(offer):
     extent = te.const(8, "index")
     offer(("wide", 20, extent >= 16), ("plain", 10))

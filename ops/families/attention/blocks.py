@@ -255,7 +255,7 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
     products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * queries * keys * (size + value_size)
     cost = multiplied(products, kind, target, EFFICIENCY)
     with strategy.specialized(of_terms(shape.keys >= 1)):
-        strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", plevel=15, cost=cost)
+        strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", cost=cost)
 
 
 def _blocks(queries: int, keys: int, value_size: int, masked: bool, target: Target, kind: DType) -> Blocks:

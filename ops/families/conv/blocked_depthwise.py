@@ -46,7 +46,7 @@ def add_blocked_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     if block == 1 or not blocked or not _has_one_filter_a_channel(problem):
         return
     made = BlockedDepthwise(problem, block, problem.assumed_outputs)
-    strategy.add_implementation(made.compute, made.schedule, "conv.blocked_depthwise", plevel=20, cost=made.cost())
+    strategy.add_implementation(made.compute, made.schedule, "conv.blocked_depthwise", cost=made.cost())
 
 
 def blocked_depthwise_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:

@@ -57,13 +57,14 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
                 definition,
                 made.schedule_rows,
                 "conv.depthwise",
-                plevel=25,
                 keeps_order=not made.by_columns,
                 cost=made.cost(),
             )
             if made.by_columns:
                 in_order = replace(made, by_columns=False)
-                strategy.add_implementation(definition, in_order.schedule_rows, "conv.depthwise_in_order", plevel=24)
+                strategy.add_implementation(
+                    definition, in_order.schedule_rows, "conv.depthwise_in_order", cost=made.cost()
+                )
     elif problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
         with strategy.specialized(alone, clause("one filter a channel", problem.group_filters == 1)):
             strategy.add_implementation(definition, made.schedule_channels, "conv.depthwise_channels_last", plevel=25)

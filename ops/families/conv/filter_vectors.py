@@ -65,7 +65,7 @@ def add_filter_vectors(strategy: OpStrategy, problem: ConvProblem) -> None:
     made = _numbers(problem, [panel // lanes])
     if made is not None:
         cost = made.cost(problem.types)
-        strategy.add_implementation(definition, made.schedule, "conv.filter_vectors", plevel=20, cost=cost)
+        strategy.add_implementation(definition, made.schedule, "conv.filter_vectors", cost=cost)
 
 
 def filter_vector_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:

@@ -85,9 +85,9 @@ def add_flat(strategy: OpStrategy, problem: ConvProblem) -> None:
     cost += moved([*problem.types, *copied])
     if problem.is_pointwise:
         pointwise = Pointwise(flat, problem.is_strided or problem.group_filters >= PACKED_USES * flat.tile.rows)
-        strategy.add_implementation(definition, pointwise.schedule, "conv.pointwise", 20, cost=cost)
+        strategy.add_implementation(definition, pointwise.schedule, "conv.pointwise", cost=cost)
     else:
-        strategy.add_implementation(definition, Shifted(flat).schedule, "conv.shifted", 15, cost=cost)
+        strategy.add_implementation(definition, Shifted(flat).schedule, "conv.shifted", cost=cost)
 
 
 @dataclass(frozen=True, slots=True)

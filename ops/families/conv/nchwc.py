@@ -61,7 +61,7 @@ def add_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     if outputs is None:
         return
     made = Blocked(problem, block, outputs)
-    strategy.add_implementation(made.compute, made.schedule, "conv.blocked", plevel=20, cost=made.cost())
+    strategy.add_implementation(made.compute, made.schedule, "conv.blocked", cost=made.cost())
 
 
 def blocked_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:

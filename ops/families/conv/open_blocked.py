@@ -34,7 +34,7 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     copied = [problem.x, problem.x]
     cost = multiplied(problem.products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied])
-    strategy.add_implementation(definition, made.schedule, "conv.open_blocked", plevel=20, cost=cost)
+    strategy.add_implementation(definition, made.schedule, "conv.open_blocked", cost=cost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,14 +47,14 @@ def add_open_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     if not problem.is_pointwise or any(problem.attrs.padding):
         return
 
-    def offer(schedule: ScheduleFunction, name: str, plevel: int, efficiency: float) -> None:
+    def offer(schedule: ScheduleFunction, name: str, efficiency: float) -> None:
         cost = multiplied(problem.products, problem.dtype, problem.target, efficiency) + moved(problem.types)
-        strategy.add_implementation(_compute, schedule, name, plevel, cost=cost)
+        strategy.add_implementation(_compute, schedule, name, cost=cost)
 
     if (blocked := OpenBlocked.of(problem)) is not None:
-        offer(InBlocks(blocked).schedule, "conv.open_pointwise", 21, EFFICIENCY)
+        offer(InBlocks(blocked).schedule, "conv.open_pointwise", EFFICIENCY)
     if (rows := OpenRows.of(problem)) is not None:
-        offer(InRows(rows).schedule, "conv.open_pointwise_rows", 16, ROWS_EFFICIENCY)
+        offer(InRows(rows).schedule, "conv.open_pointwise_rows", ROWS_EFFICIENCY)
 
 
 def _compute(attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:

@@ -21,7 +21,7 @@ from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
 from .problem import ConvProblem
 
-EFFICIENCY, STRIDED_EFFICIENCY = 0.4, 0.1
+EFFICIENCY, STRIDED_EFFICIENCY = 0.4, 0.25
 """Of the multiplications that a core can do, which it does here, about; and where a vector's positions are apart."""
 MOST_FILTERS, MOST_VECTORS = 6, 2
 
@@ -34,7 +34,7 @@ def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
     efficiency = EFFICIENCY if problem.attrs.strides[-1] == 1 else STRIDED_EFFICIENCY
     cost = multiplied(problem.products, problem.dtype, problem.target, efficiency)
     cost += moved([*problem.types, problem.x, problem.x])  # x is copied
-    strategy.add_implementation(definition, made.schedule, "conv.open_rows", plevel=15, cost=cost)
+    strategy.add_implementation(definition, made.schedule, "conv.open_rows", cost=cost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def add_packed_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     rows = problem.attrs.kernel.factor("O")
     if made is None or rows == 1 or not problem.has_panels_of(rows) or problem.group_filters % rows or not made.tiles:
         return
-    strategy.add_implementation(definition, made.schedule, "conv.pointwise_packed", 25, cost=made.cost())
+    strategy.add_implementation(definition, made.schedule, "conv.pointwise_packed", cost=made.cost())
 
 
 def pointwise_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
