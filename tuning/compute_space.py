@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ..base.errors import ScheduleError
 from ..lowering.decisions import DecisionValue
 from ..lowering.schedule import Schedule
-from ..schedules.auto.candidates import Scheduling
+from ..schedules.auto.candidates import NestCosts, ScheduleCandidate, Scheduling
 from ..schedules.auto.sketch import make_sketch
 from ..schedules.default_schedule import default_schedule
 from .candidate import TuningCandidate
@@ -26,6 +26,7 @@ class ComputeSpace:
         self._of = of
         self.starts = starts
         self._known: dict[tuple[str, str | None], tuple[Settled, Schedule] | None] = {}
+        self._costs = NestCosts(of.target)
 
     def settle(self, implementation: str, wanted: Mapping[str, DecisionValue]) -> Settled | None:
         """Make the schedule with decisions that are wanted, as ``Space`` says. That takes some hundredths of a second;
@@ -39,6 +40,11 @@ class ComputeSpace:
         if found is None:
             raise ScheduleError(f"no schedule has the decisions {candidate}")
         return found[1]
+
+    def predicted(self, candidate: TuningCandidate) -> ScheduleCandidate | None:
+        """A candidate lowered, with what a model predicts of it, as ``PredictsCost`` says."""
+        found = self._found(candidate)
+        return None if found is None else self._costs.of_any(found[1])
 
     def _found(self, candidate: TuningCandidate) -> tuple[Settled, Schedule] | None:
         if candidate.key not in self._known:

@@ -43,9 +43,13 @@ def searcher_named(given: object) -> MakeSearcher:
     from .evolutionary_search import EvolutionarySearch
     from .grid_search import GridSearch
     from .random_search import RandomSearch
+    from .ranked_search import PredictsCost, RankedSearch
 
     def evolution(space: Space, rng: random.Random) -> Searcher:
-        return ThenDescent(space, EvolutionarySearch(space, rng))
+        searcher: Searcher = EvolutionarySearch(space, rng)
+        if isinstance(space, PredictsCost):
+            searcher = RankedSearch(space, searcher, rng)
+        return ThenDescent(space, searcher)
 
     known: Mapping[object, MakeSearcher] = {"evolution": evolution, "random": RandomSearch, "grid": GridSearch}
     if isinstance(given, str) and given in known:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...base.brief import BriefRepr
 from ...base.errors import InternalError, LoopwrightError, ScheduleError
 from ...base.target import Target
+from ...ir.stmt import PrimFunc
 from ...ir.structural import structural_hash
 from ...lowering.decisions import Decision, DecisionValue
 from ...lowering.pipeline import realized_function, run_passes
@@ -16,7 +17,8 @@ from ...lowering.schedule import Schedule
 from ...lowering.state import ScheduleState
 from ...te.tensor import Tensor
 from ..default_schedule import default_schedule
-from .cost.predict import PredictedCost, predict
+from .cost.predict import PredictedCost, analyse, predict
+from .learned.features import Features, features_of
 from .sketch import ScheduleRule, make_sketch
 
 logger = logging.getLogger("loopwright.autoschedule")
@@ -24,11 +26,12 @@ logger = logging.getLogger("loopwright.autoschedule")
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScheduleCandidate(BriefRepr):
-    """A schedule, and what it is predicted to cost. ``nest`` is a digest of its loop nest, by which candidates that are
-    the same are told."""
+    """A schedule, and what an analytic model predicts that it costs. ``nest`` is a digest of its loop nest, by which
+    candidates that are the same are told; by ``features`` trees may correct the prediction."""
 
     schedule: Schedule
     cost: PredictedCost
+    features: Features
     nest: str
 
     @property
@@ -52,42 +55,59 @@ class Scheduling:
     reassociate: bool = True
 
 
-class Candidates:
-    """The candidates made so far. Mutable: it remembers their loop nests, of which each is lowered once."""
+class NestCosts:
+    """What schedules for a target are predicted to cost. Mutable: it remembers their loop nests, of which each is
+    lowered once."""
 
-    def __init__(self, of: Scheduling) -> None:
-        self._of = of
-        self._costs: dict[str, PredictedCost] = {}
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._known: dict[str, tuple[PredictedCost, Features]] = {}
 
-    def default(self) -> ScheduleCandidate:
-        """The candidate of ``default_schedule``. Raises ``ScheduleError`` for what cannot be scheduled at all."""
-        return self._costed(default_schedule(self._of.outputs, self._of.target, self._of.reassociate))
+    def of(self, schedule: Schedule) -> ScheduleCandidate:
+        """A schedule as a candidate. Raises ``LoopwrightError`` where it cannot be lowered."""
+        func = realized_function(schedule, arguments_of(schedule.state))
+        nest = structural_hash(func)
+        if nest not in self._known:
+            self._known[nest] = self._predicted(run_passes(func, self._target), schedule)
+        return ScheduleCandidate(schedule, *self._known[nest], nest)
 
-    def sketched(self, decided: Mapping[str, DecisionValue]) -> ScheduleCandidate | None:
-        """The candidate that the rules make with these decisions; None where a step is refused."""
-        of = self._of
-        return self._unless_refused(lambda: make_sketch(of.outputs, of.target, of.rules, of.reassociate, decided))
-
-    def _unless_refused(self, make: Callable[[], Schedule]) -> ScheduleCandidate | None:
+    def of_any(self, schedule: Schedule) -> ScheduleCandidate | None:
+        """A schedule as a candidate; None where it cannot be lowered."""
         try:
-            schedule = make()
-        except ScheduleError as error:
-            logger.debug("a candidate is refused: %s", str(error).splitlines()[0])
-            return None
-        try:
-            return self._costed(schedule)
+            return self.of(schedule)
         except InternalError as error:  # a mistake of ours: others are there to be taken
             logger.warning("a candidate is dropped: %s", str(error).splitlines()[0])
         except LoopwrightError as error:
             logger.debug("a candidate cannot be lowered: %s", str(error).splitlines()[0])
         return None
 
-    def _costed(self, schedule: Schedule) -> ScheduleCandidate:
-        func = realized_function(schedule, arguments_of(schedule.state))
-        nest = structural_hash(func)
-        if nest not in self._costs:
-            self._costs[nest] = predict(run_passes(func, self._of.target), self._of.target)
-        return ScheduleCandidate(schedule, self._costs[nest], nest)
+    def _predicted(self, func: PrimFunc, schedule: Schedule) -> tuple[PredictedCost, Features]:
+        """The prediction, and the features of what one thread does."""
+        alone = analyse(func, self._target.with_threads(1))
+        cost = alone.cost if self._target.threads == 1 else predict(func, self._target)
+        return cost, features_of(alone, schedule.trace)
+
+
+class Candidates:
+    """The candidates made so far. Mutable: it remembers what they cost."""
+
+    def __init__(self, of: Scheduling) -> None:
+        self._of = of
+        self._costs = NestCosts(of.target)
+
+    def default(self) -> ScheduleCandidate:
+        """The candidate of ``default_schedule``. Raises ``ScheduleError`` for what cannot be scheduled at all."""
+        return self._costs.of(default_schedule(self._of.outputs, self._of.target, self._of.reassociate))
+
+    def sketched(self, decided: Mapping[str, DecisionValue]) -> ScheduleCandidate | None:
+        """The candidate that the rules make with these decisions; None where a step is refused."""
+        of = self._of
+        try:
+            schedule = make_sketch(of.outputs, of.target, of.rules, of.reassociate, decided)
+        except ScheduleError as error:
+            logger.debug("a candidate is refused: %s", str(error).splitlines()[0])
+            return None
+        return self._costs.of_any(schedule)
 
 
 def arguments_of(state: ScheduleState) -> list[Tensor]:

@@ -46,10 +46,31 @@ class PredictedCost(BriefRepr):
         return f"{self.cycles:.0f} cycles: {self.computing:.0f} to compute, {self.fetching:.0f} to fetch"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class NestAnalysis:
+    """A lowered function ``func`` as the model sees it: its tree of loops with the ``work`` in each, and its arrays."""
+
+    func: PrimFunc
+    target: Target
+    root: LoopNode
+    work: dict[LoopNode, BodyWork]
+    arrays: Arrays
+    cost: PredictedCost
+
+
 def predict(func: PrimFunc, target: Target) -> PredictedCost:
     """What a lowered function costs on a target. It need not be right, but comparable."""
+    return analyse(func, target).cost
+
+
+def analyse(func: PrimFunc, target: Target) -> NestAnalysis:
+    """What a lowered function costs on a target, and what that is made of."""
     root = loop_tree(func)
     work, arrays = work_of(root, target), Arrays(root)
+    return NestAnalysis(func, target, root, work, arrays, _cost(root, work, arrays, target))
+
+
+def _cost(root: LoopNode, work: dict[LoopNode, BodyWork], arrays: Arrays, target: Target) -> PredictedCost:
     threads = float(target.threads or THREADS)
     stays = [arrays.whole <= capacity for capacity in (target.l1_bytes, target.l2_bytes)]
     far_cycles, most = (
