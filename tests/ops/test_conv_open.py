@@ -113,4 +113,53 @@ def test_rows_of_open_length_cost_less_at_strides_than_the_definition(target, ch
     (choice,) = (
         lw.explain(lw.nn.conv2d(x, weight, strides=2, padding=1, groups=groups), target=target).functions[0].choices
     )
-    assert choice.implementation == "conv.open_rows"
+    assert choice.implementation == ("conv.depthwise" if groups == channels else "conv.open_rows")
+
+
+def depthwise(x, weight, padding=0, strides=1, dilation=1):
+    """The definition for any number of spatial axes, by numpy."""
+    rank = x.ndim - 2
+    around = np.broadcast_to(padding, rank)
+    x = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *((p, p) for p in around)))
+    reach = [(extent - 1) * dilation + 1 for extent in weight.shape[2:]]
+    seen = np.lib.stride_tricks.sliding_window_view(x, reach, tuple(range(2, rank + 2)))
+    steps = np.broadcast_to(strides, rank)
+    seen = seen[(..., *(slice(None, None, s) for s in steps), *(slice(None, None, dilation),) * rank)]
+    weight = weight.astype(np.float64).reshape(x.shape[1], -1, *weight.shape[2:])
+    taps, out = "rst"[:rank], "dhw"[:rank]
+    y = np.einsum(f"nc{out}{taps},cm{taps}->ncm{out}", seen, weight)
+    return y.reshape(len(x), -1, *y.shape[3:])
+
+
+DEPTHWISE = {
+    "of a row": (1, 6, 1, {"padding": 2}),
+    "3×3": (2, 3, 1, {"padding": 1}),
+    "3×3 strided": (2, 3, 1, {"padding": 1, "strides": 2}),
+    "two filters a channel": (2, 3, 2, {"padding": 1}),
+    "column by column": (2, 7, 1, {"padding": 3}),
+    "column by column, strided": (2, 6, 1, {"padding": (2, 3), "strides": (2, 3)}),
+    "dilated": (2, 5, 1, {"dilation": 2}),
+    "of boxes": (3, 3, 1, {"padding": 1}),
+}
+
+
+@pytest.mark.parametrize("target", ["native", *TARGETS])
+@pytest.mark.parametrize("name", DEPTHWISE)
+def test_depthwise_ones_of_plain_layouts(name, target):
+    rank, extent, multiplier, options = DEPTHWISE[name]
+    rng = np.random.default_rng(0)
+    channels = 5
+    weight = rng.standard_normal((channels * multiplier, 1, *(extent,) * rank)).astype(np.float32)
+    bias = rng.standard_normal((channels * multiplier, *(1,) * rank)).astype(np.float32)
+    x = lw.var("x", (te.var("n"), channels, *(te.var(d) for d in "dhw"[3 - rank :])))
+    conv = getattr(lw.nn, f"conv{rank}d")(x, lw.const(weight), groups=channels, **options)
+    library = lw.compile(lw.Function([x], lw.nn.relu(conv + lw.const(bias))), target=target, jobs=1)
+    assert next(c.implementation for f in library.functions for c in f.choices) == "conv.depthwise"
+    if not TARGETS.get(target, True):
+        return
+    engine = lw.Engine(library)
+    for extents in [(1, 9, 9), (3, 10, 16), (2, 33, 31), (5, 14, 50)]:
+        shape = (2, channels, *extents[3 - rank :])
+        data = rng.standard_normal(shape).astype(np.float32)
+        wanted = np.maximum(depthwise(data, weight, **options) + bias, 0)
+        np.testing.assert_allclose(engine([data])[0], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max(initial=1))

@@ -44,11 +44,10 @@ apart."""
 
 
 def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer one where x and the result are in the same layout, N, C, … or N, …, C, of known extents but for N."""
-    outputs = problem.outputs
-    if problem.attrs.kernel.is_blocked or outputs is None:
+    """Offer one where x and the result are in the same layout: N, C, …, or N, …, C of known extents but for N."""
+    if problem.attrs.kernel.is_blocked:
         return
-    made = Depthwise(problem, outputs)
+    made = Depthwise(problem, problem.assumed_outputs)
     alone = clause("each channel is a group", problem.is_depthwise)
     if problem.is_plain:
         made = replace(made, by_columns=made.is_crowded)
@@ -65,7 +64,7 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
                 strategy.add_implementation(
                     definition, in_order.schedule_rows, "conv.depthwise_in_order", cost=made.cost()
                 )
-    elif problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
+    elif problem.outputs is not None and problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
         with strategy.specialized(alone, clause("one filter a channel", problem.group_filters == 1)):
             strategy.add_implementation(definition, made.schedule_channels, "conv.depthwise_channels_last", plevel=25)
 
@@ -82,22 +81,35 @@ def axes_of_rows(call: Call) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Depthwise:
-    """The schedules of a depthwise convolution to ``outputs``. A large window in rows may be gone through column by
-    column, which is another order of the sums."""
+    """The schedules of a depthwise convolution to ``outputs``, or, where these are open, to about so many. A large
+    window in rows may be gone through column by column, which is another order of the sums."""
 
     problem: ConvProblem
     outputs: tuple[int, ...]
     by_columns: bool = False
 
     @property
+    def is_open(self) -> bool:
+        """Whether some extent of the result, beside the batch, is."""
+        return self.problem.outputs is None
+
+    @property
+    def rows(self) -> int:
+        """How many vectors below each other a tile has: of an open number, as many as may be where their window is
+        gone through by columns, else half of that, since there may be few."""
+        if self.is_open:
+            return MOST_ROWS if self.by_columns else MOST_ROWS // 2
+        return rows_for(self.outputs[-2]) if len(self.outputs) > 1 else 1
+
+    @property
     def is_crowded(self) -> bool:
-        """Whether to go through the window column by column: it does not fit beside a tile, and the image, which is
-        copied with its border, is large."""
+        """Whether to go through the window column by column: it does not fit beside a tile. Where it moves by several
+        elements, the image is copied with its border, and has to be large."""
         window = self.problem.window
-        height = rows_for(self.outputs[-2]) if len(self.outputs) > 1 else 1
-        tiles = math.ceil(math.prod(self.outputs[-2:]) / (height * self.lanes))
+        tiles = math.ceil(math.prod(self.outputs[-2:]) / (self.rows * self.lanes))
         crowded = math.prod(window) + MOST_ROWS > self.problem.target.vector_registers
-        return crowded and tiles >= MANY_TILES and 1 < math.prod(window[:-1]) <= MOST_UNROLLED // MOST_ROWS
+        large = self.problem.attrs.strides[-1] == 1 or tiles >= MANY_TILES
+        return crowded and large and 1 < math.prod(window[:-1]) <= MOST_UNROLLED // MOST_ROWS
 
     # N, C, …: vectors of neighbours in a row
 
@@ -115,7 +127,7 @@ class Depthwise:
 
     def schedule_rows(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run channels in parallel; each computes tiles of vectors below each other, and their epilogue. Rows of sums
-        go on to the end of their last vector, and so does what these read."""
+        go on to the end of their last vector, and so does what these read. What is open goes on to a whole tile."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
         stage = schedule[main]
         n, k, *o = stage.loops[: main.ndim]
@@ -126,13 +138,13 @@ class Depthwise:
         stage.parallel(task)
         block = task
         if len(o) > 1:
-            block, row = stage.split(o[-2], factor=rows_for(self.outputs[-2]))
+            block, row = stage.split(o[-2], factor=self.rows)
             stage.reorder(task, filters, *o[:-2], block, t, row, lane)
             stage.unroll(row)
         source = self._copy_beyond_rows(schedule, anchor, core)
         schedule[core].compute_at(stage, t)
         self._sum_rows(schedule[core])
-        if attrs.strides[-1] == 1 and not self.by_columns:
+        if attrs.strides[-1] == 1:
             schedule[source].compute_inline()
         else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
             fits = math.prod(self._extents_read) * source.dtype.storage_bytes <= target.l1_bytes
@@ -142,7 +154,7 @@ class Depthwise:
 
     def _copy_beyond_rows(self, schedule: Schedule, anchor: DefinedStages, core: Tensor) -> Tensor:
         """What the sums read of x, with zeros beyond the end of its rows: the padded x has them, if it ends so."""
-        if anchor.copies and self.problem.attrs.padding[-1]:
+        if anchor.copies and self.problem.attrs.padding[-1] and not self.is_open:
             return anchor.source
         source = schedule.cache_read(anchor.source, "local", [core], pad=0)
         for copy in anchor.copies:
@@ -163,6 +175,8 @@ class Depthwise:
         channel, *taps = stage.loops[core.ndim :]
         t, lane = stage.split(column, factor=self.lanes, tail="round_up")
         rows = [outer.pop()] if len(taps) > 1 else []
+        if self.is_open:
+            rows = [stage.round_up(row, factor=self.rows) for row in rows]
         if self.by_columns:
             taps = [taps[-1], *taps[:-1]]
         unrolled = taps[1:] if self.by_columns else self._unrolled(taps)

@@ -27,9 +27,9 @@ MOST_FILTERS, MOST_VECTORS = 6, 2
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where layouts are plain and positions are not all known."""
+    """Offer it where layouts are plain and positions are not all known, but for depthwise ones, which have their own."""
     made = OpenRows.of(problem)
-    if made is None:
+    if made is None or problem.is_depthwise:
         return
     efficiency = EFFICIENCY if problem.attrs.strides[-1] == 1 else STRIDED_EFFICIENCY
     cost = multiplied(problem.products, problem.dtype, problem.target, efficiency)
