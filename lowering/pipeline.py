@@ -54,13 +54,13 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
         ("flatten_buffers", flatten_buffers),
         ("simplify", simplify),
         ("loop_partition", lambda func: loop_partition(func, simplifier=simplify)),
-        ("vectorize", vectorize),
+        ("vectorize", lambda func: vectorize(func, simplify.facts_of(func))),
         ("unroll", unroll),
         ("simplify", simplify),
         ("promote_registers", lambda func: promote_registers(func, simplify.facts_of(func), max_registers=registers)),
         ("storage_rewrite", storage_rewrite),
         ("simplify", simplify),
-        ("name_quotients", name_quotients),
+        ("name_quotients", lambda func: name_quotients(func, simplify.facts_of(func))),
     ]
 
 

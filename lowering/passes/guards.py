@@ -19,7 +19,8 @@ from .linear import affine_in
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Guard:
-    """A comparison that holds in an iteration of the loop, whatever the loops inside do, if ``worst`` holds.
+    """A comparison that holds in an iteration of the loop, whatever the loops inside do, if ``worst`` holds; or, of
+    ``limits_of``, at most then.
 
     Where that can be solved for the loop's variable, it is so from ``low`` on, or below ``high``.
     """
@@ -69,9 +70,37 @@ def conjuncts(condition: Expr) -> Iterator[Expr]:
         yield condition
 
 
-def guard_of(loop: For, condition: Compare, inner: tuple[For, ...], bound: Set[Var] | None = None) -> Guard | None:
-    """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said.
-    ``bound`` are the variables that the loop's body binds, if these are known."""
+def conditions_around(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
+    """Index comparisons without which a statement does nothing at all, each with the loops between the statement and
+    it, outermost first; no masks."""
+    inner: tuple[For, ...] = ()
+    while True:
+        match root:
+            case For():
+                inner = (*inner, root)
+                root = root.body
+            case If(condition, then, None, mask=False):
+                for part in conjuncts(condition):
+                    if isinstance(part, Compare) and part.a.dtype is INDEX:
+                        yield part, inner
+                root = then
+            case _:
+                return
+
+
+def limits_of(loop: For) -> list[Guard]:
+    """What is asked of an iteration of a loop in which anything is done, by the conditions around its whole body."""
+    bound = _bound_in(loop)
+    found = (guard_of(loop, condition, inner, bound, best=True) for condition, inner in conditions_around(loop.body))
+    return [guard for guard in found if guard is not None]
+
+
+def guard_of(
+    loop: For, condition: Compare, inner: tuple[For, ...], bound: Set[Var] | None = None, best: bool = False
+) -> Guard | None:
+    """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said: to
+    hold in all of their iterations, or, if that is the ``best``, in one. ``bound`` are the variables that the loop's
+    body binds, if these are known."""
     margin = margin_of(condition)
     if margin is None:
         return None
@@ -80,7 +109,7 @@ def guard_of(loop: For, condition: Compare, inner: tuple[For, ...], bound: Set[V
         if form is None:
             return None
         last = subtract(add(nested.min, nested.extent), ONE)
-        margin = substitute(margin, {nested.var: nested.min if form[0] > 0 else last})
+        margin = substitute(margin, {nested.var: nested.min if (form[0] > 0) is not best else last})
     nodes = set(walk(margin))
     if loop.var not in nodes or any(isinstance(node, Load) for node in nodes):
         return None

@@ -3,7 +3,8 @@
 ``for i in range(n): if i >= 1: S`` becomes ``for i in range(1, n): S``; the tail tile of a split and the border of a
 padded convolution get loops of their own. ``guards.py`` finds the conditions and solves them.
 
-Policy. A loop of which the guard is the whole body just gets shorter. Else serial loops are split by range, from the
+Policy. A loop of which the guard is the whole body just gets shorter, also where loops stand between: the iterations
+are left out in which it lets nothing through. Else serial loops are split by range, from the
 outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
 border parts, which run seldom, are not split again; but where a guard chooses between values from memory, as in a
 concatenation, what is behind it is no border. A parallel loop stays one loop, so that it costs one launch: its
@@ -30,7 +31,7 @@ from ...ir.visit import free_vars, reads_memory, walk, with_body
 from .clamps import ClampFinder, has_clamps
 from .context import inside_loop
 from .copying import fresh_copy
-from .guards import Guard, conjuncts, find_guards
+from .guards import Guard, conditions_around, find_guards, limits_of
 from .loop_ranges import split_range, with_loop_body, with_range, without
 
 CLAMP_COPIES = 4
@@ -131,13 +132,13 @@ class _Partitioner:
         return [g for g in guards if not self._per_lane.intersection(free_vars(g.worst))]
 
     def _trim(self, loop: For, facts: Facts) -> For:
-        """A loop over those iterations only that the condition around its whole body lets through."""
-        if not isinstance(loop.body, If) or loop.body.orelse is not None:
+        """A loop over those iterations only in which the conditions around its whole body let something through;
+        those in no loop inside are gone."""
+        parts = split_range(loop, self._alike(limits_of(loop), loop), facts)
+        if parts is None:
             return loop
-        around = set(conjuncts(loop.body.condition))
-        guards = [g for g in self._alike(find_guards(loop), loop) if g.condition in around]
-        parts = split_range(loop, guards, facts)
-        return loop if parts is None else with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
+        gone = parts.removed.intersection(condition for condition, inner in conditions_around(loop.body) if not inner)
+        return with_range(loop, without(loop.body, gone), parts.low, parts.high)
 
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
         """A copy of a statement, for the iterations in which the guards may fail: a border, unless guards choose there

@@ -1,55 +1,35 @@
 """Names for the quotients and remainders that a loop's variable is taken apart with, where the divisor is not constant.
 
 A fused loop over n·m iterations has i // m and i % m wherever its parts are used. LLVM does not move such a division
-out of inner loops, since m might be 0; where an iteration runs it is not, for then n·m is positive.
+out of inner loops, since m might be 0; ``safe_divisions.py`` tells where it is not.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from ...ir.build import index_var
-from ...ir.constants import const_int
-from ...ir.expr import Binary, Expr, Var
-from ...ir.linear import linear_of
+from ...ir.expr import Binary, Var
+from ...ir.facts import NO_FACTS, Facts
 from ...ir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt
-from ...ir.visit import Node, bound_vars, free_vars, reads_memory, rewrite, walk, with_body
+from ...ir.visit import Node, bound_vars, free_vars, rewrite, walk, with_body
+from .safe_divisions import SafeDivisions
 
 
-def name_quotients(func: PrimFunc) -> PrimFunc:
-    """The function in which loops compute such quotients once an iteration."""
-    return with_body(func, rewrite(func.body, lambda node: _named(node) if isinstance(node, For) else None))
+def name_quotients(func: PrimFunc, facts: Facts = NO_FACTS) -> PrimFunc:
+    """The function in which loops compute such quotients once an iteration; ``facts`` are those at its entry."""
+    safe = SafeDivisions(facts)
+    return with_body(func, rewrite(func.body, lambda node: _named(node, safe) if isinstance(node, For) else None))
 
 
-def _named(loop: For) -> For | None:
-    extent = _product(loop.extent)
-    if extent is None or loop.kind in ("vectorized", "unrolled"):
+def _named(loop: For, safe: SafeDivisions) -> For | None:
+    if loop.kind in ("vectorized", "unrolled"):
         return None
     inside = {var for node in walk(loop.body) for var in bound_vars(node)}
-    quotients = [
-        node
-        for node in walk(loop.body)
-        if isinstance(node, Binary)
-        and node.op in ("//", "%")
-        and (divisor := _product(node.b)) is not None
-        and not divisor - extent
-        and node.dtype.lanes == 1
-        and not inside.intersection(free_vars(node))
-        and not reads_memory(node)
-    ]
+    quotients = [node for node in safe.of_loop(loop) if not inside.intersection(free_vars(node))]
     if not quotients:
         return None
     return replace(loop, body=_with_names(loop.body, list(dict.fromkeys(quotients))))
-
-
-def _product(e: Expr) -> Counter[Expr] | None:
-    """The factors of a product of what is not constant; None of others."""
-    form = linear_of(e) if e.dtype.is_index and const_int(e) is None else None
-    if form is None or form.constant or len(form.terms) != 1:
-        return None
-    (term,) = form.terms.values()
-    return Counter(term.factors)
 
 
 def _with_names(body: Stmt, quotients: list[Binary]) -> Stmt:

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const, const_int
-from ...ir.expr import MAX_LANES, Expr, Load, Ramp, Var
+from ...ir.expr import MAX_LANES, Binary, Expr, Load, Ramp, Var
 from ...ir.facts import NO_FACTS, Facts, negate
 from ...ir.makers import broadcast_to
 from ...ir.simplify import simplify
@@ -37,20 +37,22 @@ from ...ir.visit import Node, rewrite, substitute, walk, with_body
 from .diagnostics import loop_error
 from .folding import add, both
 from .masks import any_lane
+from .safe_divisions import SafeDivisions
 from .widen import NestedVectorError, Widener
 
 
-def vectorize(func: PrimFunc) -> PrimFunc:
-    """The function without vectorized loops.
+def vectorize(func: PrimFunc, facts: Facts = NO_FACTS) -> PrimFunc:
+    """The function without vectorized loops; ``facts`` are those at its entry.
 
     Raises ``ScheduleError`` for a loop that cannot be vectorized: its extent is no constant or too large, it is inside
     another one, its iterations are not independent, or inner loops run differently from lane to lane.
     """
 
     def visit(node: Node) -> Node | None:
-        return _vectorize_loop(node) if isinstance(node, For) and node.kind == "vectorized" else None
+        return _vectorize_loop(node, safe) if isinstance(node, For) and node.kind == "vectorized" else None
 
     _refuse_nested(func.body)
+    safe = SafeDivisions(facts).of(func.body)
     return with_body(func, rewrite(func.body, visit))
 
 
@@ -71,7 +73,7 @@ def _lanes(loop: For) -> int | None:
     return const_int(simplify(loop.extent))
 
 
-def _vectorize_loop(loop: For) -> Stmt:
+def _vectorize_loop(loop: For, safe: frozenset[Binary]) -> Stmt:
     lanes = _lanes(loop)
     if lanes is None or lanes > MAX_LANES:
         what = f"of {lanes} iterations" if lanes is not None else "whose extent is not constant"
@@ -86,7 +88,7 @@ def _vectorize_loop(loop: For) -> Stmt:
     active = _active_iterations(loop.body, loop.var, facts)
     if active is not None and len(active) == 1:
         return substitute(loop.body, {loop.var: const(active.pop(), INDEX)})
-    return _LoopVectorizer(loop, lanes, facts).stmt(loop.body, None)
+    return _LoopVectorizer(loop, lanes, facts, safe).stmt(loop.body, None)
 
 
 def _active_iterations(body: Stmt, var: Var, facts: Facts) -> set[int] | None:
@@ -117,11 +119,11 @@ def _only_value(var: Var, facts: Facts) -> int | None:
 class _LoopVectorizer:
     """Widens the statements of one loop. ``mask`` is the vector condition a statement runs under, None: always."""
 
-    def __init__(self, loop: For, lanes: int, facts: Facts) -> None:
+    def __init__(self, loop: For, lanes: int, facts: Facts, safe: frozenset[Binary]) -> None:
         self.loop = loop
         self.lanes = lanes
         self.facts = facts
-        self.widen = Widener(loop.body, loop.var, Ramp(loop.min, ONE, lanes))
+        self.widen = Widener(loop.body, loop.var, Ramp(loop.min, ONE, lanes), safe)
 
     def stmt(self, stmt: Stmt, mask: Expr | None) -> Stmt:
         match stmt:

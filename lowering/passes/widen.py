@@ -56,10 +56,12 @@ class MaskUse:
 
 
 class Widener:
-    """Widens expressions of the body of one loop: call it with an expression and the mask it is evaluated under."""
+    """Widens expressions of the body of one loop: call it with an expression and the mask it is evaluated under. The
+    ``safe`` divisions have no divisor of 0, whatever the mask."""
 
-    def __init__(self, body: Stmt, var: Var, value: Ramp) -> None:
+    def __init__(self, body: Stmt, var: Var, value: Ramp, safe: frozenset[Binary] = frozenset()) -> None:
         self.lanes = value.lanes
+        self._safe = safe
         self._var = var
         self._range = interval_of(value)
         self.varies = find_varying(body, var)
@@ -127,7 +129,7 @@ class Widener:
         )
 
     def _expr(self, value: Expr, mask: Expr | None) -> Expr:
-        if not self.varies(value) and (mask is None or not _may_fault(value)):
+        if not self.varies(value) and (mask is None or not self._may_fault(value)):
             return value
         key = (value, mask)
         if key not in self._memo:
@@ -182,10 +184,18 @@ class Widener:
                     return subtract(a, b)
                 case "*":
                     return multiply(a, b)
-        if mask is not None and _divides_index(value):
+        if mask is not None and self._may_divide_by_zero(value):
             b = self._safe_divisor(b, mask)
         lanes = max(a.dtype.lanes, b.dtype.lanes)
         return Binary(value.op, broadcast_to(a, lanes), broadcast_to(b, lanes))
+
+    def _may_divide_by_zero(self, value: Binary) -> bool:
+        divides = value.op in ("//", "%") and value.dtype.is_index
+        return divides and not (isinstance(value.b, Const) and value.b.value != 0) and value not in self._safe
+
+    def _may_fault(self, value: Expr) -> bool:
+        """Whether evaluating the expression may touch memory that is not there, or divide an index by 0."""
+        return any(isinstance(n, Load) or (isinstance(n, Binary) and self._may_divide_by_zero(n)) for n in walk(value))
 
     def _safe_divisor(self, divisor: Expr, mask: Expr) -> Expr:
         """The divisor, but 1 in lanes that are off, which may have made it 0."""
@@ -265,13 +275,3 @@ def _vector_indices(indices: tuple[Expr, ...], lanes: int) -> tuple[Expr, ...]:
 
 def _is_flat(buffer: Buffer) -> bool:
     return buffer.ndim == 1 and buffer.strides is None and is_const(buffer.elem_offset, 0)
-
-
-def _divides_index(value: Binary) -> bool:
-    divisor_is_safe = isinstance(value.b, Const) and value.b.value != 0
-    return value.op in ("//", "%") and value.dtype.is_index and not divisor_is_safe
-
-
-def _may_fault(value: Expr) -> bool:
-    """Whether evaluating the expression may touch memory that is not there, or divide an index by 0."""
-    return any(isinstance(n, Load) or (isinstance(n, Binary) and _divides_index(n)) for n in walk(value))

@@ -9,11 +9,11 @@ import loopwright as lw
 from loopwright import te
 from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var, make_buffer
-from loopwright.ir.constants import const
+from loopwright.ir.constants import const, const_int
 from loopwright.ir.expr import IfThenElse, Load, Var
-from loopwright.ir.simplify import simplify_func
+from loopwright.ir.simplify import simplify, simplify_func
 from loopwright.ir.stmt import For, If, LetStmt, Store, seq
-from loopwright.ir.visit import walk
+from loopwright.ir.visit import substitute, walk
 from loopwright.lowering.passes.loop_partition import loop_partition
 from loopwright.lowering.passes.vectorize import vectorize
 
@@ -238,3 +238,24 @@ def test_cuts_that_decide_nothing_are_not_made_again_and_again(n):
     b, c = np.arange(n, dtype=np.float32), np.empty(n, np.float32)
     lw.interpret(function)(b, c)
     np.testing.assert_array_equal(c, np.roll(b, 1) + b)
+
+
+@pytest.mark.parametrize("inner", ["serial", "vectorized"])
+def test_iterations_that_do_nothing_are_left_out_whatever_stands_between(nest, inner):
+    """A block of 32 elements, in tiles of 4, of an array of n: the tiles end where the array does."""
+    n = index_var("n")
+    A, B = make_buffer("A", (n,), "int32"), make_buffer("B", (n,), "int32")
+
+    def item(t, k, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), Load(B, (t * 4 + i,)) * 2 + Load(A, (t * 4 + i,))))
+
+    def tile(t):
+        return nest.loop("k", 2, lambda k: nest.loop("i", 4, lambda i: item(t, k, i), inner))
+
+    func = simplify_func(nest.kernel((A, B), nest.loop("t", 8, tile)))
+    done = loop_partition(func)
+    for size in (1, 3, 4, 5, 30, 31, 32, 40):
+        nest.same(func, done, n=size)
+    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
+    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
+    assert max(const_int(end) for end in ends) == 3

@@ -56,3 +56,41 @@ def test_results_are_those_of_the_definition(shape):
     kernel(a, b)
     i, j = np.arange(shape[0])[:, None, None], np.arange(shape[1])[None, :, None]
     np.testing.assert_allclose(b, a + (i * 3 + j), rtol=1e-6)
+
+
+def padded_rows(lanes=4):
+    """A padded copy whose rows, of which there are two more than of the source, are one loop with the channels."""
+    n, h, w = te.var("n"), te.var("h"), te.var("w")
+    A = te.placeholder((n, h, w), name="A")
+
+    def element(i, y, x):
+        return te.if_then_else(te.all(y >= 1, y <= h, x >= 1, x <= w), A[i, y - 1, x - 1], 0.0)
+
+    B = te.compute((n, h + 2, w + 2), element, name="B")
+    s = lw.create_schedule(B)
+    i, y, x = s[B].loops
+    _, lane = s[B].split(x, factor=lanes)
+    s[B].vectorize(lane)
+    s[B].parallel(s[B].fuse(i, y))
+    return s, A, B
+
+
+def test_divisors_that_are_positive_are_no_matter_of_masks():
+    """Nothing is divided in vectors, with 1 for lanes that are off, and nothing within the inner loops."""
+    s, A, B = padded_rows()
+    func = lw.lower(s, [A, B])
+    divisions = {e for e in walk(func.body) if isinstance(e, Binary) and e.op in ("//", "%") and "+ 2" in str(e.b)}
+    assert len(divisions) == 2
+    assert all(e.dtype.lanes == 1 for e in divisions)
+    inner = [node for node in walk(func.body.body) if isinstance(node, For)]
+    assert not any(e in divisions for loop in inner for e in walk(loop))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 9), (1, 0, 5), (2, 4, 0), (0, 2, 2), (3, 1, 1)])
+def test_padded_rows_are_right(shape):
+    s, A, B = padded_rows()
+    kernel = lw.build(s, [A, B])
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    b = np.full((shape[0], shape[1] + 2, shape[2] + 2), np.nan, np.float32)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, np.pad(a, ((0, 0), (1, 1), (1, 1))))
