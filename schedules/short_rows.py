@@ -55,7 +55,8 @@ def _fold_in_lanes(part: StageView, lanes: te.Tensor, target: Target) -> None:
     vector, element = part.split(lane, factor=min(target.lanes(lanes.dtype), const_int(lanes.shape[-1]) or 1))
     part.reorder(row, vector, block, element)
     part.vectorize(element)
-    for loop in (row, vector, block):
+    known = const_int(part.computes[0].reduce_axis[0].extent) is not None
+    for loop in (row, vector, *([block] if known else [])):
         part.unroll(loop)
 
 

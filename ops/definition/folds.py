@@ -33,8 +33,10 @@ class LaneOrder:
 
 LONG_ROWS = LaneOrder(64)
 """Four of the longest vectors: as many sums side by side hide how long an addition takes."""
+ROWS_OF_VECTORS = LaneOrder(16)
+"""One of the longest vectors, for rows that are gone through one after the other."""
 SHORT_ROWS = LaneOrder(16, neighbours=True)
-"""One of the longest vectors; neighbours are folded in several rows at once."""
+"""The same; neighbours are folded in several rows at once."""
 
 
 def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
@@ -43,11 +45,23 @@ def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
     return bool(span) and of_terms(extent_of([shape[d] for d in span]) >= LONG_ROWS.lanes)
 
 
-def are_short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
-    """Whether the reduced axes are the innermost ones, of one to a few vectors together, and others stay."""
+def rows_of_vectors(axes: Sequence[int], shape: Sequence[Expr]) -> Clause:
+    """The clause that the innermost axes are among ``axes``, and one to a few vectors together, or an open number of
+    elements."""
     span = row_span(axes, shape)
-    extent = const_int(simplify(extent_of([shape[d] for d in span]))) or 0
-    return SHORT_ROWS.lanes <= extent < LONG_ROWS.lanes and len(span) == len(axes) < len(shape)
+    return clause("rows of a few vectors", bool(span) and _is_of_vectors([shape[d] for d in span]))
+
+
+def _is_of_vectors(row: Sequence[Expr]) -> bool:
+    extent = const_int(simplify(extent_of(row)))
+    return extent is None or ROWS_OF_VECTORS.lanes <= extent < LONG_ROWS.lanes
+
+
+def are_short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
+    """Whether the reduced axes are the innermost ones, of one to a few vectors together, or an open number of elements,
+    and others stay."""
+    span = row_span(axes, shape)
+    return bool(span) and len(span) == len(axes) < len(shape) and _is_of_vectors([shape[d] for d in span])
 
 
 def short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause:

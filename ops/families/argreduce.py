@@ -156,7 +156,7 @@ def _register(largest: bool) -> ArgReduceCall:
             made.add_implementation(_compute_rows(largest, LONG_ROWS), rows_schedule, f"{name}.rows", plevel=15)
         with made.specialized(short_rows((axis,), x.shape)):
             found = _compute_rows(largest, SHORT_ROWS)
-            made.add_implementation(found, short_rows_schedule, f"{name}.short_rows", plevel=15)
+            made.add_implementation(found, short_rows_schedule, f"{name}.short_rows", plevel=14)
         return made
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:

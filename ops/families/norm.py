@@ -20,7 +20,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import axis_of, real
 from ..definition.attrs import Attrs, attr, one_of
-from ..definition.folds import LONG_ROWS, LaneOrder, long_rows
+from ..definition.folds import LONG_ROWS, ROWS_OF_VECTORS, LaneOrder, long_rows, rows_of_vectors
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, same_dtype, stretched_to, tensor_argument
@@ -106,6 +106,8 @@ def _by_rows(name: str, compute: Callable[[LaneOrder | None], Compute], first: i
     made.add_implementation(compute(None), schedule, f"nn.{name}.generic")
     with made.specialized(long_rows(range(first, x.ndim), x.shape)):
         made.add_implementation(compute(LONG_ROWS), schedule, f"nn.{name}.rows", plevel=15)
+    with made.specialized(rows_of_vectors(range(first, x.ndim), x.shape)):
+        made.add_implementation(compute(ROWS_OF_VECTORS), schedule, f"nn.{name}.short_rows", plevel=14)
     return made
 
 

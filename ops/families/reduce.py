@@ -28,7 +28,16 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of, flag
 from ..definition.attrs import Attrs, all_non_negative, attr
-from ..definition.folds import LONG_ROWS, SHORT_ROWS, Fold, LaneOrder, long_rows, short_rows
+from ..definition.folds import (
+    LONG_ROWS,
+    ROWS_OF_VECTORS,
+    SHORT_ROWS,
+    Fold,
+    LaneOrder,
+    long_rows,
+    rows_of_vectors,
+    short_rows,
+)
 from ..definition.layout_rule import LayoutCandidate, ValueLayout, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import Op, OpPattern, Relation, register_op
@@ -228,7 +237,8 @@ def rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Ta
 def _register(
     name: str, description: str, kinds: Sequence[str], compute: Callable[[LaneOrder | None], Compute], folds: int = 1
 ) -> Op:
-    """``folds``: how many times the compute goes through the elements; short rows are folded once."""
+    """``folds``: how many times the compute goes through the elements; several short rows are folded side by side only
+    if that is once."""
     arguments = [("x", "any shape")]
     op = register_op(
         name,
@@ -250,7 +260,10 @@ def _register(
             made.add_implementation(compute(LONG_ROWS), rows_schedule, f"{name}.rows", plevel=15)
         if folds == 1:
             with made.specialized(short_rows(attrs.axes, x.shape)):
-                made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", plevel=15)
+                made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", plevel=14)
+        else:
+            with made.specialized(rows_of_vectors(attrs.axes, x.shape)):
+                made.add_implementation(compute(ROWS_OF_VECTORS), rows_schedule, f"{name}.short_rows", plevel=14)
         return made
 
     return op

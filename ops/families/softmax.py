@@ -22,7 +22,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
 from ..definition.attrs import Attrs, all_non_negative, attr
-from ..definition.folds import LONG_ROWS, LaneOrder, long_rows, peak_of
+from ..definition.folds import LONG_ROWS, ROWS_OF_VECTORS, LaneOrder, long_rows, peak_of, rows_of_vectors
 from ..definition.layout_rule import ValueLayout, follow_axes, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -123,8 +123,11 @@ def _register(name: str, description: str) -> SoftmaxCall:
     def strategy(attrs: SoftmaxAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
         made.add_implementation(_compute(name, None), _schedule, f"{name}.generic")
-        with made.specialized(long_rows(attrs.axes, tensor_argument(inputs[0], "x").shape)):
+        shape = tensor_argument(inputs[0], "x").shape
+        with made.specialized(long_rows(attrs.axes, shape)):
             made.add_implementation(_compute(name, LONG_ROWS), _schedule, f"{name}.rows", plevel=15)
+        with made.specialized(rows_of_vectors(attrs.axes, shape)):
+            made.add_implementation(_compute(name, ROWS_OF_VECTORS), _schedule, f"{name}.short_rows", plevel=14)
         return made
 
     def make(x: Node, axis: PerAxis = -1) -> Call:

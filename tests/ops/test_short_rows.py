@@ -94,3 +94,56 @@ def test_a_sum_may_be_read_twice_behind_it(shape):
     assert [f.implementation for f in library.functions] == ["sum.short_rows"]
     wanted = data.sum(-1)
     np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted / (1 + np.exp(-wanted)), rtol=1e-5, atol=1e-6)
+
+
+FOLDS = {
+    "sum": (reduce.sum, np.sum),
+    "max": (reduce.max, np.max),
+    "argmin": (argreduce.argmin, np.argmin),
+    "log_sum_exp": (reduce.log_sum_exp, lambda a, axis: np.log(np.exp(a.astype(np.float64)).sum(axis))),
+}
+
+
+@pytest.mark.parametrize("cpu", ["x86-64-v3", "native"])
+@pytest.mark.parametrize("name", FOLDS)
+def test_rows_of_an_open_number_of_elements_are_short_ones_up_to_long_ones(name, cpu):
+    fold, wanted = FOLDS[name]
+    x = lw.var("x", (te.var("n"), 3, te.var("m")))
+    library = lw.compile(lw.Function([x], fold(x, -1)), target=cpu, jobs=1)
+    (function,) = library.functions
+    assert [choice.implementation for choice in function.choices] == [f"{name}.rows", f"{name}.short_rows"]
+    engine = lw.Engine(library)
+    for n, m in [(1, 1), (2, 5), (6, 15), (5, 16), (7, 17), (11, 40), (2, 63), (2, 64), (3, 200), (0, 7)]:
+        data = np.random.default_rng(m).normal(size=(n, 3, m)).astype(np.float32)
+        found = engine([data])[0]
+        np.testing.assert_allclose(found, wanted(data, axis=-1), rtol=1e-5, atol=1e-5)
+        known = lw.var("x", (n, 3, m))
+        same = lw.Engine(lw.compile(lw.Function([known], fold(known, -1)), target=cpu, jobs=1))([data])[0]
+        if m >= 16:  # shorter ones of a known extent are folded one by one
+            np.testing.assert_array_equal(found, same)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_rows_of_few_vectors(name):
+    data = np.random.default_rng(0).normal(size=(5, 49)).astype(np.float32)
+    data[1, 3], data[2], data[3, 7] = -np.inf, np.finfo(np.float32).min, np.inf
+    with np.errstate(invalid="ignore"):
+        exact = data.astype(np.float64) - data.max(1, keepdims=True)
+        wanted = np.exp(exact) / np.exp(exact).sum(1, keepdims=True)
+        wanted = wanted if name == "softmax" else exact - np.log(np.exp(exact).sum(1, keepdims=True))
+    for shape in [(5, 49), (te.var("n"), te.var("m"))]:
+        x = lw.var("x", shape)
+        library = lw.compile(lw.Function([x], getattr(lw.nn, name)(x)), jobs=1)
+        assert library.functions[0].choices[-1].implementation == f"{name}.short_rows"
+        np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_normalisation_of_rows_of_few_vectors():
+    data = np.random.default_rng(0).normal(5, 2, size=(3, 4, 7, 7)).astype(np.float32)
+    exact = data.astype(np.float64)
+    wanted = (exact - exact.mean((2, 3), keepdims=True)) / np.sqrt(exact.var((2, 3), keepdims=True) + 1e-5)
+    for shape in [data.shape, (te.var("n"), 4, te.var("h"), te.var("w"))]:
+        x, ones = lw.var("x", shape), lw.const(np.ones(4, np.float32))
+        library = lw.compile(lw.Function([x], lw.nn.instance_norm(x, ones, lw.const(np.zeros(4, np.float32)))), jobs=1)
+        assert library.functions[0].choices[-1].implementation == "nn.instance_norm.short_rows"
+        np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted, rtol=1e-5, atol=1e-5)
