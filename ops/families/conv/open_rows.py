@@ -27,7 +27,7 @@ MOST_FILTERS, MOST_VECTORS = 6, 2
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
-    """Offer it where layouts are plain and positions are not all known, but for depthwise ones, which have their own."""
+    """Offer it where layouts are plain and positions are not all known; depthwise ones have a schedule of their own."""
     made = OpenRows.of(problem)
     if made is None or problem.is_depthwise:
         return
