@@ -13,6 +13,7 @@ from ..ir.constants import const_int
 from ..ops.families.binary import add, left_shift
 from ..ops.families.concatenate import concatenate
 from ..ops.families.open_extents import extents
+from ..ops.families.reshape import squeeze
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +55,7 @@ def _begins(sources: Sequence[Node]) -> list[Node | None]:
         total = shapes[0]
         for extent in shapes[1:count]:
             total = total + extent
-        begins.append(extents([total], sources))
+        begins.append(squeeze(extents([total], sources)))
     return begins
 
 

@@ -45,10 +45,14 @@ def unrolled(
 
 
 def _stacked(node: OnnxNode, rows: Sequence[Value]) -> Node:
-    return concatenate([expand_dims(_tensor(node, row), (0,)) for row in rows], 0)
+    """The rows on top of each other; strings among them come to be of the same bytes."""
+    moved = node.forms.moved("Concat", str(node), rows)
+    stacked = concatenate([expand_dims(_tensor(node, row), (0,)) for row in moved.values], 0)
+    node.forms.hand_on_moved(moved, [stacked], str(node))
+    return stacked
 
 
-def _tensor(node: OnnxNode, value: Value) -> Node:
+def _tensor(node: OnnxNode, value: Value | None) -> Node:
     if not isinstance(value, Node):
         raise node.unsupported("a body that stacks anything but tensors")
     return value

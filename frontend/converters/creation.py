@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from onnx import TensorProto, helper
 
 from ...base.dtype import dtype
 from ...base.errors import ModelError
@@ -34,7 +35,7 @@ RANGE = ("start", "limit", "delta")
 
 @converter("Constant", 1, 9, 11, 12, 13, 19, 21, 23, 24, 25)
 def _constant(node: OnnxNode) -> Node:
-    """Exactly one attribute has the value; strings and sparse tensors are not supported."""
+    """Exactly one attribute has the value; sparse tensors are not supported."""
     if len(node.attributes) != 1:
         raise ModelError(f"{node}: a constant has one attribute, found {sorted(node.attributes) or 'none'}")
     (name,) = node.attributes
@@ -50,9 +51,19 @@ def _constant(node: OnnxNode) -> Node:
             value = np.asarray(node.floats(name), np.float32)
         case "value_ints":
             value = np.asarray(node.ints(name), np.int64)
+        case "value_string":
+            return _strings(node, [], [node.string(name)])
+        case "value_strings":
+            texts = node.strings(name)
+            return _strings(node, [len(texts)], texts)
         case _:
             raise node.unsupported(f"attribute {name}")
     return Constant(np.asarray(value), node.proto.output[0])
+
+
+def _strings(node: OnnxNode, shape: Sequence[int], texts: Sequence[str]) -> Node:
+    data = np.array([text.encode() for text in texts], object)
+    return node.forms.constant(helper.make_tensor(node.proto.output[0], TensorProto.STRING, shape, data))
 
 
 @converter("ConstantOfShape", 9, 20, 21, 23, 24, 25)

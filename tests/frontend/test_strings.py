@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import spans
 from needed_tools import program
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, parser
 from onnx_cases import case, each_version, make_model, ml_case, model_of
 
 import loopwright as lw
@@ -515,3 +515,34 @@ def test_a_saved_library_has_strings_beside_lists(tmp_path):
     both, found = lw.Engine(lw.load(tmp_path / "model.lwlib"))({"x": WORDS})
     for each in (*both, found):
         same(each, WORDS)
+
+
+@pytest.mark.parametrize("rows", [["a", "bc", "", "é"], ["x"]])
+def test_strings_that_a_loop_of_known_length_stacks(rows):
+    """Each iteration gives one of the strings, or a constant one: the rows are spans of different bytes."""
+    body = parser.parse_graph(
+        "b (int64 i, bool k, float c) => (bool k2, float c2, string d, string e) "
+        '{ k2 = Identity (k)  c2 = Identity (c)  d = Gather <axis=0> (s, i)  f = Constant <value_string="ü"> () '
+        " e = StringConcat (d, f) }"
+    )
+    count = helper.make_tensor("n", TensorProto.INT64, [], [len(rows)])
+    zero = helper.make_tensor("z", TensorProto.FLOAT, [], [0])
+    loop = helper.make_node("Loop", ["n", "", "z"], ["q", "y", "w"], body=body)
+    strings = helper.make_tensor_value_info("s", TensorProto.STRING, [len(rows)])
+    outputs = [helper.make_tensor_value_info(name, TensorProto.STRING, None) for name in "yw"]
+    graph = helper.make_graph([loop], "g", [strings], outputs, [count, zero])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    first, second = lw.Engine(lw.compile(model, jobs=1))([np.array(rows, object)])
+    assert first.tolist() == rows
+    assert second.tolist() == [text + "ü" for text in rows]
+
+
+def test_constants_that_an_attribute_has():
+    graph = parser.parse_graph(
+        "g (string[2] s) => (string[2] y, string[2] z) {"
+        ' a = Constant <value_string="é"> ()  b = Constant <value_strings=["", "bc"]> ()'
+        " y = StringConcat (s, a)  z = StringConcat (b, s) }"
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    first, second = lw.Engine(lw.compile(model, jobs=1))([strings("x", "")])
+    assert (first.tolist(), second.tolist()) == (["xé", "é"], ["x", "bc"])
