@@ -27,8 +27,8 @@ def test_each_call_lists_its_candidates_with_priority_and_what_failed():
     assert (product.name, softmax.name) == ("fused_nn_matmul_relu", "fused_softmax")
     assert [c.call for c in product.choices] == ["nn.matmul(float32[8, 12], float32[12, 20])", "relu(float32[8, 20])"]
     assert {c.implementation: c.plevel for c in product.choices[0].candidates}["matmul.direct"] == 10
-    generic, rows = softmax.choices[0].candidates
-    assert (generic.verdict, rows.verdict) == ("valid", "rejected")
+    generic, rows, short_rows = softmax.choices[0].candidates
+    assert (generic.verdict, rows.verdict, short_rows.verdict) == ("valid", "rejected", "valid")
     assert [(c.text, c.holds) for c in rows.clauses] == [("20 >= 64", False)]
 
 
@@ -36,8 +36,8 @@ def test_each_call_lists_its_candidates_with_priority_and_what_failed():
 def test_the_text_marks_the_choice_and_gives_reasons():
     lines = str(lw.explain(MODEL, TARGET)).splitlines()
     assert lines[0] == "for x86-64-v3, x86_64-linux-gnu"
-    assert "      → softmax.generic (10): the only one" in lines
-    assert "        softmax.rows     15 rejected (fails: 20 >= 64)" in lines
+    assert "      → softmax.short_rows (14): highest priority 14 of 2" in lines
+    assert "        softmax.rows        15 rejected (fails: 20 >= 64)" in lines
 
 
 @pytest.mark.usefixtures("no_compiling")
@@ -63,8 +63,8 @@ def test_open_clauses_are_guards_and_each_kernel_of_the_anchor_is_listed():
     x = lw.var("x", (n, 70))
     (function,) = lw.explain(lw.Function([x], lw.nn.softmax(lw.nn.transpose(x, (1, 0)))), TARGET).functions
     rows = [choice for choice in function.choices if choice.op == "softmax"]
-    assert [c.implementation for c in rows] == ["softmax.rows", "softmax.generic"]
-    assert [c.verdict for c in rows[0].candidates] == ["valid", "guarded"]
+    assert [c.implementation for c in rows] == ["softmax.rows", "softmax.short_rows"]
+    assert [c.verdict for c in rows[0].candidates] == ["valid", "guarded", "valid"]
     assert "where" in rows[0].reason
 
 
@@ -122,7 +122,7 @@ def test_a_library_takes_no_further_arguments():
 def test_the_json_holds_all_that_is_shown():
     data = json.loads(json.dumps(lw.explain(MODEL, TARGET).to_json()))
     choice = data["functions"][1]["choices"][0]
-    assert choice["implementation"] == "softmax.generic"
+    assert choice["implementation"] == "softmax.short_rows"
     clause = {"text": "20 >= 64", "holds": False}
     rows = {
         "implementation": "softmax.rows",
