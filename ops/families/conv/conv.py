@@ -142,7 +142,7 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
     problem = ConvProblem.of(attrs, inputs, result, target)
     efficiency = DEPTHWISE_EFFICIENCY if problem.is_depthwise else EFFICIENCY
     cost = multiplied(problem.products, problem.dtype, target, efficiency) + moved(problem.types)
-    strategy.add_implementation(definition, schedule_default, "conv.direct", cost=cost)
+    strategy.add_implementation(definition, schedule_default, "conv.direct", plevel=5, cost=cost)
     if problem.is_filled_up:
         add_filter_vectors(strategy, problem)
         return strategy
