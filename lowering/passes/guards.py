@@ -90,8 +90,11 @@ def conditions_around(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
 
 def limits_of(loop: For) -> list[Guard]:
     """What is asked of an iteration of a loop in which anything is done, by the conditions around its whole body."""
+    around = list(conditions_around(loop.body))
+    if not around:
+        return []
     bound = _bound_in(loop)
-    found = (guard_of(loop, condition, inner, bound, best=True) for condition, inner in conditions_around(loop.body))
+    found = (guard_of(loop, condition, inner, bound, best=True) for condition, inner in around)
     return [guard for guard in found if guard is not None]
 
 

@@ -4,10 +4,10 @@
 padded convolution get loops of their own. ``guards.py`` finds the conditions and solves them.
 
 Policy. A loop of which the guard is the whole body just gets shorter, also where loops stand between: the iterations
-are left out in which it lets nothing through. Else serial loops are split by range, from the
-outside inwards; the condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The
-border parts, which run seldom, are not split again; but where a guard chooses between values from memory, as in a
-concatenation, what is behind it is no border. A parallel loop stays one loop, so that it costs one launch: its
+are left out in which it lets nothing through. Else serial loops are split by range, from the outside inwards; the
+condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The border parts, which
+run seldom, are not split again; but where a guard chooses between values from memory, as in a concatenation, what is
+behind it is no border. A parallel loop stays one loop, so that it costs one launch: its
 body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well. Vectorized
 and unrolled loops are left; inside a vectorized loop, no range may come to depend on the lane. The conditions of masks
 (``If.mask``) are left too.

@@ -13,11 +13,13 @@ from ...ir.expr import Binary, Var
 from ...ir.facts import NO_FACTS, Facts
 from ...ir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt
 from ...ir.visit import Node, bound_vars, free_vars, rewrite, walk, with_body
-from .safe_divisions import SafeDivisions
+from .safe_divisions import SafeDivisions, divides_by_variables
 
 
 def name_quotients(func: PrimFunc, facts: Facts = NO_FACTS) -> PrimFunc:
     """The function in which loops compute such quotients once an iteration; ``facts`` are those at its entry."""
+    if not divides_by_variables(func.body):
+        return func
     safe = SafeDivisions(facts)
     return with_body(func, rewrite(func.body, lambda node: _named(node, safe) if isinstance(node, For) else None))
 
@@ -25,8 +27,9 @@ def name_quotients(func: PrimFunc, facts: Facts = NO_FACTS) -> PrimFunc:
 def _named(loop: For, safe: SafeDivisions) -> For | None:
     if loop.kind in ("vectorized", "unrolled"):
         return None
-    inside = {var for node in walk(loop.body) for var in bound_vars(node)}
-    quotients = [node for node in safe.of_loop(loop) if not inside.intersection(free_vars(node))]
+    found = list(safe.of_loop(loop))
+    inside = {var for node in walk(loop.body) for var in bound_vars(node)} if found else set()
+    quotients = [division for division in found if not inside.intersection(free_vars(division))]
     if not quotients:
         return None
     return replace(loop, body=_with_names(loop.body, list(dict.fromkeys(quotients))))

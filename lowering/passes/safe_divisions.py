@@ -28,7 +28,7 @@ class SafeDivisions:
 
     def of(self, body: Stmt) -> frozenset[Binary]:
         """All safe divisions of a body by what is no constant."""
-        if not any(_is_by_variable(node) for node in walk(body)):
+        if not divides_by_variables(body):
             return frozenset()
         loops = (node for node in walk(body) if isinstance(node, For))
         return frozenset(division for loop in loops for division in self.of_loop(loop))
@@ -55,6 +55,11 @@ class SafeDivisions:
         if divisor not in self._positive:
             self._positive[divisor] = prove(divisor >= ONE, self._facts)
         return self._positive[divisor]
+
+
+def divides_by_variables(body: Stmt) -> bool:
+    """Whether some index is divided by what is no constant, as where extents are open."""
+    return any(_is_by_variable(node) for node in walk(body))
 
 
 def factors_of(e: Expr) -> Counter[Expr] | None:
