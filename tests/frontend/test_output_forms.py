@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
-from onnx_cases import ints, make_model, ml_case, model_of
+from onnx_cases import floats, ints, make_model, ml_case, model_of
 
 import loopwright as lw
 from loopwright.cli import main
@@ -100,6 +100,15 @@ def test_strings_can_be_moved():
 def test_what_looks_at_strings_is_refused(node, message):
     with pytest.raises(lw.ModelError, match=message):
         lw.from_onnx(classifier(node))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 8])
+@pytest.mark.parametrize("rows", [0, 1, 8, 9, 100])
+def test_each_row_of_scores_is_a_map_however_many_there_are(rows, columns):
+    scores = floats(rows, columns)
+    model = model_of(ml_case("ZipMap", (1,), scores, classlabels_int64s=[3 * k for k in range(columns)]), 1)
+    (maps,) = lw.Engine(lw.compile(model))([scores])
+    assert maps == [{3 * k: float(score) for k, score in enumerate(row)} for row in scores]
 
 
 def test_maps_of_other_widths_are_refused():
