@@ -69,7 +69,6 @@ _BINARY: dict[str, tuple[Binary, tuple[int, ...]]] = {
     "LessOrEqual": (binary.less_equal, (12, 16)),
     "Mul": (binary.multiply, (7, 13, 14)),
     "Or": (binary.logical_or, (7,)),
-    "Pow": (binary.power, (7, 12, 13, 15)),
     "PRelu": (binary.prelu, (7, 9, 16)),
     "Sub": (binary.subtract, (7, 13, 14)),
     "Xor": (binary.logical_xor, (7,)),
@@ -165,6 +164,18 @@ def _mod(node: OnnxNode) -> Node:
 @converter("Where", 9, 16)
 def _where(node: OnnxNode) -> Node:
     return select.where(node[0], node[1], node[2])
+
+
+@converter("Pow", 7, 12, 13, 15)
+def _pow(node: OnnxNode) -> Node:
+    """Squares and cubes of floats are products, as in onnxruntime."""
+    x, exponent = node[0], node[1]
+    known = exponent.value if isinstance(exponent, Constant) else None
+    if tensor_of(x).dtype.is_float and known is not None and known.size == 1 and known.ndim <= node.rank:
+        for whole in (2, 3):
+            if known.item() == whole:
+                return binary.whole_power(x, whole)
+    return binary.power(x, exponent)
 
 
 @converter("Elu", 1, 6, 22)

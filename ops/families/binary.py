@@ -229,6 +229,17 @@ def power(a: Node, b: Node) -> Call:
     return POWER(a, b)
 
 
+def whole_power(x: Node, exponent: int) -> Node:
+    """``x`` to the power of an integer from 1 on, as products of squares, the fewest there are by its binary digits."""
+    result, square = None, x
+    while exponent > 1:
+        if exponent & 1:
+            result = square if result is None else multiply(result, square)
+        square = multiply(square, square)
+        exponent >>= 1
+    return square if result is None else multiply(result, square)
+
+
 @dataclass(frozen=True)
 class ModAttrs(Attrs):
     """The attributes of ``mod``."""

@@ -65,6 +65,12 @@ CASES = [
     *(c for op, f in (("And", np.logical_and), ("Or", np.logical_or), ("Xor", np.logical_xor))
       for c in legacy(op, (1,), f, bools(2, 3, 4), bools(3))),
     case("Pow", (7, 12, 13, 15), POSITIVE, D),
+    *(
+        case("Pow", (7, 12, 13, 15), A, np.float32(power), const=(1,), label=f"constant {power}")
+        for power in (0.0, 1.0, 2.0, 3.0, 4.0, -2.0)
+    ),
+    case("Pow", (12, 13, 15), J, np.int64(3), const=(1,), label="cube of integers"),
+    case("Pow", (12, 13, 15), A, np.full((1, 1, 1, 1, 1), 2.0), const=(1,), label="square of a higher rank"),
     case("Pow", (12, 13, 15), POSITIVE, J.clip(0, 3), label="int exponent"),
     case("PRelu", (7, 9, 16), A, B),
     case("PRelu", (1, 6), X, floats(3), expected=lambda x, s: np.where(x < 0, x * s[:, None], x)),
