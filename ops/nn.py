@@ -42,6 +42,7 @@ from .families.conv.conv import conv, conv1d, conv2d, conv3d
 from .families.conv.strassen import strassen_conv2d
 from .families.conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
 from .families.conv.winograd import winograd_conv2d
+from .families.coupling import coupled_probabilities
 from .families.creation import arange, full, one_hot
 from .families.cumsum import cumprod, cumsum
 from .families.det import det
@@ -183,6 +184,7 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "coupled_probabilities",
     "cumprod",
     "cumsum",
     "dense",

@@ -11,8 +11,9 @@ from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import reduce, unary
 from ...ops.families.argreduce import argmax
-from ...ops.families.binary import power
+from ...ops.families.binary import power, whole_power
 from ...ops.families.cast import cast
+from ...ops.families.coupling import coupled_probabilities
 from ...ops.families.matmul.matmul import matmul
 from ...ops.families.reshape import expand_dims, squeeze
 from ...ops.families.select import where
@@ -23,6 +24,8 @@ from ..onnx_node import OnnxNode
 from ..registry import converter
 
 DOMAIN = "ai.onnx.ml"
+LEAST_PROBABILITY = 1e-7
+"""How far the probabilities of pairs are kept from 0 and from 1, as in libsvm and onnxruntime."""
 
 
 @converter("SVMRegressor", 1, domain=DOMAIN)
@@ -39,8 +42,6 @@ def _regressor(node: OnnxNode) -> Node:
 
 @converter("SVMClassifier", 1, domain=DOMAIN)
 def _classifier(node: OnnxNode) -> list[Node]:
-    if node.has("prob_a") and len(node.float_array("prob_a")):
-        raise node.unsupported("probabilities of classes, which prob_a and prob_b ask for,")
     supports, names = node.ints("vectors_per_class") or (), label_names(node)
     if len(names) < 2:
         raise ModelError(f"{node}: there must be two class labels or more, found {len(names)}")
@@ -61,9 +62,21 @@ def _one_against_one(node: OnnxNode, supports: tuple[int, ...]) -> list[Node]:
     votes = [np.eye(len(names), dtype=np.float32)[[pair[side] for pair in pairs]] for side in range(2)]
     for_first = cast(scores > 0.0, FLOAT32)
     chosen = argmax(matmul(for_first, Constant(votes[0] - votes[1])) + votes[1].sum(axis=0), -1)
+    if node.has("prob_a") and len(node.float_array("prob_a")):
+        return [labels(node, chosen), transformed(_probabilities(node, scores, len(names)), transform)]
     if len(names) > 2:
         return [labels(node, chosen), transformed(scores, transform)]
     return [labels(node, chosen), mirrored(node, scores, transform, probability=transform != "NONE")]
+
+
+def _probabilities(node: OnnxNode, scores: Node, classes: int) -> Node:
+    """The probabilities of the classes, [rows, classes], of the scores of pairs: Platt's sigmoid of each score, then
+    what agrees best with all of them."""
+    slopes, shifts = (
+        _sized(node, node.float_array(name), (1, classes * (classes - 1) // 2)) for name in ("prob_a", "prob_b")
+    )
+    of_pairs = 1.0 - unary.sigmoid(scores * slopes + shifts)
+    return coupled_probabilities(unary.clip(of_pairs, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY), classes)
 
 
 def _pair_coefficients(node: OnnxNode, supports: tuple[int, ...], pairs: list[tuple[int, int]]) -> Floats:
@@ -112,11 +125,15 @@ def _kernel(node: OnnxNode, count: int) -> Node:
         case "LINEAR":
             return product
         case "POLY":
-            return power(product * gamma + coef0, number(degree, product))
+            return _power(product * gamma + coef0, degree)
         case "SIGMOID":
             return unary.tanh(product * gamma + coef0)
         case _:
             raise node.unsupported(f"the kernel {name!r}, which is none of LINEAR, POLY, RBF and SIGMOID,")
+
+
+def _power(x: Node, degree: float) -> Node:
+    return whole_power(x, int(degree)) if degree >= 1 and degree.is_integer() else power(x, number(degree, x))
 
 
 def _parameters(node: OnnxNode) -> Floats:

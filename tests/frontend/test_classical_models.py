@@ -48,7 +48,7 @@ def regressor(targets, transform="NONE"):
     )
 
 
-def machine(kernel, supports, transform="NONE", positive=False):
+def machine(kernel, supports, transform="NONE", positive=False, probabilities=False):
     """A classifier of support vectors, or of columns if there are none."""
     count, classes = sum(supports), len(supports) or 2
     if count:
@@ -56,13 +56,16 @@ def machine(kernel, supports, transform="NONE", positive=False):
         more = {"vectors_per_class": supports, "support_vectors": floats(count * 4, seed=5).tolist()}
     else:
         sizes, more = {"coefficients": classes * 4, "rho": 1}, {}
+    if probabilities:
+        sizes |= {"prob_a": sizes["rho"], "prob_b": sizes["rho"]}
     reals = {name: floats(size, seed=size, low=0.1 if positive else -2.0).tolist() for name, size in sizes.items()}
+    kind = f"{'-positive' * positive}{'' if count else '-columns'}{'-probabilities' * probabilities}"
     return ml_case(
         "SVMClassifier",
         (1,),
         X,
         outputs=2,
-        label=f"{kernel}-{classes}-{transform}{'-positive' * positive}{'' if count else '-columns'}",
+        label=f"{kernel}-{classes}-{transform}{kind}",
         kernel_type=kernel,
         kernel_params=[0.3, 0.2, 3.0],
         classlabels_ints=[3 * k for k in range(classes)],
@@ -97,6 +100,8 @@ CASES = [
     *(machine(kernel, SUPPORTS) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),
     *(machine("RBF", [3, 4], transform) for transform in ("NONE", "LOGISTIC", "SOFTMAX")),
     machine("RBF", SUPPORTS, "LOGISTIC"),
+    *(machine("RBF", [2] * classes, probabilities=True) for classes in (2, 3, 9)),
+    *(machine("RBF", SUPPORTS, transform, probabilities=True) for transform in ("LOGISTIC", "SOFTMAX")),
     machine("LINEAR", []),
     machine("LINEAR", [], positive=True),
     *(support_regressor(kernel, 5) for kernel in ("LINEAR", "POLY", "RBF", "SIGMOID")),

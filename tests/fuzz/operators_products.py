@@ -1,5 +1,6 @@
 """Random calls of products: of matrices, packed ones, sums of products by letters, attention."""
 
+import coupling
 import numpy as np
 import recurrences
 from draw import Case, Given, Input
@@ -254,6 +255,18 @@ def draw_det(d):
     )
 
 
+def draw_coupled_probabilities(d):
+    """A sweep more or less, which rounding decides, is within the tolerance that ends the sweeps."""
+    classes = d.int(2, 12)
+    pairs = Input((d.int(0, 40), classes * (classes - 1) // 2), d.one("float32", "float64"), 0.1, 0.9, outliers=None)
+    return Case(
+        lambda x: nn.coupled_probabilities(x, classes),
+        lambda x: coupling.coupled_probabilities(x, classes),
+        (pairs,),
+        lambda x: np.full((len(x), classes), 0.01 / np.finfo(x.dtype).eps),
+    )
+
+
 DRAWS = {
     "nn.lstm_steps": draw_recurrence("nn.lstm_steps", recurrences.lstm, 4, _GATES, states=2),
     "nn.peephole_lstm_steps": draw_recurrence(
@@ -275,5 +288,6 @@ DRAWS = {
     "nn.attention": draw_attention(masked=False),
     "nn.masked_attention": draw_attention(masked=True),
     "einsum": draw_einsum,
+    "coupled_probabilities": draw_coupled_probabilities,
     "det": draw_det,
 }

@@ -3,6 +3,7 @@ the naive loop nest and by its own schedule. An operator or an implementation wi
 
 import math
 
+import coupling
 import detection
 import ml_dtypes
 import numpy as np
@@ -566,6 +567,13 @@ CASES = {
             root_table(30, is_packed=False, inverse=True).astype("f4"),
         ),
     ],
+    "coupled_probabilities": [
+        (
+            lambda x: nn.coupled_probabilities(x, 4),
+            lambda x: coupling.coupled_probabilities(x, 4),
+            rng.uniform(0.01, 0.99, (5, 6)).astype(np.float32),
+        )
+    ],
     "det": [(nn.det, np.linalg.det, floats(2, 3, 4, 4))],
     "nn.frames": [
         (
@@ -1019,6 +1027,7 @@ NOT_BY_NUMPY = [
     "box_indices",
     "chosen_boxes",
     "count_pieces",
+    "coupled_probabilities",
     "cumprod",
     "cumsum",
     "det",
