@@ -183,7 +183,8 @@ def _within_both(symbol: Dimension, other: Expr) -> dict[Expr, Expr] | None:
 def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[list[Expr]]:
     """The extents in a call's types that are these two numbers where dimensions have these values; and not by chance,
     as ``k // m * m`` is m for k and m of like size: of values that are far apart, too. Where these make others differ,
-    as those of another axis, it is these others."""
+    as those of another axis, it is these others. A number that is no extent, as that of the channels of weights in
+    blocks, and that no dimension changes, is meant itself."""
     found = [_extents_worth(call, number, values) for number in numbers]
     apart = _apart(_symbols(call))
     again = _problem_at(call, apart)
@@ -191,7 +192,10 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[
         return found
     also = [_extents_worth(call, number, apart) for number in again.differing]
     both = [[e for e in some if e in others] for some, others in zip(found, map(set, also), strict=True)]
-    return both if all(both) else also
+    if all(both):
+        return both
+    pairs = zip(also, numbers, again.differing, strict=True)
+    return [some or ([number] if number is other else []) for some, number, other in pairs]
 
 
 def _extents_worth(call: Call, number: Expr, values: Numbers) -> list[Expr]:

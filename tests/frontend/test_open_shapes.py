@@ -676,3 +676,20 @@ def test_a_first_state_of_open_directions_has_one():
     compiled = agrees(made, *({"x": floats(4, n, 3), "states": floats(k, n, 5)} for n, k in [(1, 3), (2, 7)]))
     with pytest.raises(lw.RuntimeArgumentError, match="should"):
         compiled({"x": floats(4, 1, 3), "states": floats(2, 1, 5)})
+
+
+@pytest.mark.parametrize("born", [False, True], ids=["declared", "computed"])
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_the_channels_of_integers_are_those_of_the_weights_of_their_convolution(kind, born):
+    """Weights of integers lie in blocks of channels, so that no extent of theirs is the number of channels."""
+    rng = np.random.default_rng(0)
+    weight = rng.integers(-9, 9, (4, 8, 3)).astype(np.int8 if kind == "int8" else np.uint8)
+    x = rng.integers(0, 99, (2, 8, 11)).astype(kind)
+    made = model(
+        [*([node("Reshape", "x shape", "r")] if born else []), node("ConvInteger", f"{'r' if born else 'x'} w", "z")],
+        {"x": (helper.np_dtype_to_tensor_dtype(x.dtype), ["n", "c", "l"]), **({"shape": (INT64, [3])} if born else {})},
+        ["z"],
+        {"w": weight},
+    )
+    made.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
+    agrees(made, {"x": x, "shape": np.array([1, 8, 22])} if born else {"x": x})
