@@ -256,6 +256,10 @@ class ExprEmitter:
         return call_intrinsic(self.builder, "fma", [a.type], a.type, [a, b, addend])
 
     def _compare(self, node: Compare) -> llvm_ir.Value:
+        if node.a.dtype.is_index and node.dtype.lanes > 1:
+            mask = self.memory.masks.compare(node)
+            if mask is not None:
+                return mask
         a, b, kind = self.value(node.a), self.value(node.b), node.a.dtype
         if kind.is_float:
             a, b = (widen_small(self.builder, self.target, v, kind) for v in (a, b))

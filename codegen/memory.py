@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from llvmlite import ir as llvm_ir
 
@@ -14,7 +15,9 @@ from ..ir.buffer import Buffer
 from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
 from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
+from .lane_compare import LaneMasks
 from .lanes import Splat
+from .masked_pieces import pieces_of
 from .narrow_stores import kept_narrow
 from .types import (
     I1,
@@ -59,6 +62,7 @@ class MemoryEmitter:
         self.facts = facts
         self.pointers: dict[Var, llvm_ir.Value | Slots] = {}
         self._value_of = value_of
+        self.masks = LaneMasks(builder, target, value_of)
 
     def load(
         self, buffer: Buffer, indices: tuple[Expr, ...], mask: llvm_ir.Value | None, condition: Expr | None
@@ -73,9 +77,7 @@ class MemoryEmitter:
         elif kind.lanes > 1 or index.dtype.lanes == 1:
             stored = self._load_single(buffer, index, mask)
         else:
-            near = None if mask is None or condition is None else lanes_behind_mask(buffer, index, condition)
-            stored = self._load_vector(buffer, index, mask) if near is None else self._load_near(buffer, *near)
-            stored = stored if near is None else self.builder.select(mask, stored, same_lanes(stored, 0))
+            stored = self._load_lanes(buffer, index, mask, condition)
         return self.builder.icmp_unsigned("!=", stored, same_lanes(stored, 0)) if kind.is_bool else stored
 
     def store(
@@ -172,11 +174,32 @@ class MemoryEmitter:
 
     # Vectors of elements.
 
-    def _load_vector(self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
+    def _load_lanes(
+        self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None, condition: Expr | None
+    ) -> llvm_ir.Value:
+        """A vector of elements; no masked access where all of them, or others for those that are off, may be read."""
+        if mask is None or condition is None:
+            return self._load_vector(buffer, index, mask, condition)
+        near = lanes_behind_mask(buffer, index, condition)
+        if near is not None:
+            stored = self._load_near(buffer, *near)
+        elif self._is_scratch(buffer) and lies_inside(buffer, index):
+            stored = self._load_vector(buffer, index, None, None)
+        else:
+            return self._load_vector(buffer, index, mask, condition)
+        return self.builder.select(mask, stored, same_lanes(stored, 0))
+
+    def _load_vector(
+        self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None, condition: Expr | None
+    ) -> llvm_ir.Value:
         lanes = index.dtype.lanes
         ramp = as_ramp(index)
         stride = const_int(ramp[1]) if ramp is not None else None
         near = shuffled_lanes(index, mask is not None)
+        if near is not None and mask is not None:
+            return self._load_masked_near(buffer, *near, mask, condition)
+        if near is None and mask is None and stride:
+            near = self._across_vectors(buffer, index, stride)
         if near is not None:
             return self._load_near(buffer, *near)
         if ramp is None or stride is None or (mask is not None and abs(stride) != 1):
@@ -212,16 +235,44 @@ class MemoryEmitter:
             result = shuffle(self.builder, result, piece, order)
         return result
 
+    def _across_vectors(self, buffer: Buffer, index: Expr, stride: int) -> tuple[Expr, tuple[int, ...]] | None:
+        """Lanes as ``lane_offsets`` gives them, where whole vectors of the buffer have them all: what was stored there
+        vector by vector need not leave the registers. Neighbours are better loaded at once from older memory."""
+        near = lane_offsets(index) if abs(stride) <= MAX_SHUFFLED_STRIDE else None
+        begin = None if near is None else _first_whole_vector(buffer, *near)
+        if near is None or begin is None:
+            return None
+        return near if abs(stride) > 1 or (begin < min(near[1]) and self._is_scratch(buffer)) else None
+
+    def _is_scratch(self, buffer: Buffer) -> bool:
+        """Whether the function itself has allocated the memory: what it reads there it has just written."""
+        return not isinstance(self.pointers[buffer.data], llvm_ir.Argument)
+
+    def _load_masked_near(
+        self, buffer: Buffer, base: Expr, offsets: Sequence[int], mask: llvm_ir.Value, condition: Expr | None
+    ) -> llvm_ir.Value:
+        """What ``_load_near`` gives, where nothing is touched but what lanes want that the mask leaves on."""
+        count, result = len(offsets), None
+        for piece in pieces_of(offsets):
+            pointer, align = self._address(buffer, add(base, _index_constant(piece.start)), inbounds=False)
+            kind = llvm_ir.VectorType(memory_element(buffer.dtype), piece.size)
+            read = [self.masks.of_lanes(condition, mask, lanes) for lanes in piece.turns]
+            loaded = self._masked_load(pointer, kind, align, reduce(self.builder.or_, read))
+            places = [offset - piece.start for offset in offsets]
+            if result is None:
+                result = shuffle(self.builder, loaded, loaded, [at if at < piece.size else 0 for at in places])
+            else:
+                order = [count + at if 0 <= at < piece.size else lane for lane, at in enumerate(places)]
+                result = shuffle(self.builder, result, loaded, order)
+        shared = len(set(offsets)) < count  # an element that is read for one lane may be that of another
+        return self.builder.select(mask, result, same_lanes(result, 0)) if shared else result
+
     def _load_forward(
         self, buffer: Buffer, base: Expr, stride: int, lanes: int, mask: llvm_ir.Value | None
     ) -> llvm_ir.Value:
         """Lanes at distance ``stride`` ≥ 1. For more than 1, ``stride`` contiguous loads that end exactly at the last
-        lane's element (nothing beyond it is touched), and shuffles. Where the place is known, these are loads of whole
-        vectors of the buffer: what was stored there vector by vector need not leave the registers."""
+        lane's element (nothing beyond it is touched), and shuffles."""
         kind = vector_of(memory_element(buffer.dtype), lanes)
-        whole = _whole_vectors(buffer, base, stride, lanes) if stride > 1 and mask is None else None
-        phase = 0 if whole is None else whole
-        base = add(base, _index_constant(-phase))
         pointer, align = self._address(buffer, base, inbounds=mask is None)
         if mask is not None:
             return self._masked_load(pointer, kind, align, mask)
@@ -229,11 +280,11 @@ class MemoryEmitter:
         if stride == 1:
             return result
         natural = buffer.dtype.storage_bytes
-        wanted = [phase + lane * stride for lane in range(lanes)]
+        wanted = [lane * stride for lane in range(lanes)]
         order = [at if at < lanes else 0 for at in wanted]
         result = shuffle(self.builder, result, result, order)
         for part in range(1, stride):
-            start = part * lanes if whole is not None else min(part * lanes, wanted[-1] + 1 - lanes)
+            start = min(part * lanes, wanted[-1] + 1 - lanes)
             offset = llvm_ir.Constant(I64, start)
             where = self.builder.gep(pointer, [offset], inbounds=True, source_etype=kind.element)
             piece = self.builder.load(where, align=natural, typ=kind)
@@ -308,6 +359,12 @@ def lanes_behind_mask(buffer: Buffer, index: Expr, condition: Expr) -> tuple[Exp
     return (base, offsets) if _few_vectors_span(offsets) else None
 
 
+def lies_inside(buffer: Buffer, index: Expr) -> bool:
+    """Whether all lanes are known to be inside of a buffer."""
+    near = lane_offsets(index)
+    return near is not None and _all_inside(buffer, *near)
+
+
 def _all_inside(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> bool:
     start, extent = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
     return start is not None and extent is not None and 0 <= start + min(offsets) <= start + max(offsets) < extent
@@ -319,7 +376,10 @@ def _few_vectors_span(offsets: Sequence[int]) -> bool:
 
 def shuffled_lanes(index: Expr, masked: bool) -> tuple[Expr, tuple[int, ...]] | None:
     """Lanes as ``lane_offsets`` gives them, if they are loaded as the few vectors that span them, and shuffled."""
-    near = lane_offsets(index) if not masked and as_ramp(index) is None else None
+    ramp = as_ramp(index)
+    if ramp is not None and (not masked or const_int(ramp[1]) in (-1, 0, 1)):
+        return None
+    near = lane_offsets(index)
     return near if near is not None and _few_vectors_span(near[1]) else None
 
 
@@ -330,13 +390,3 @@ def _first_whole_vector(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> i
         return None
     begin, end = (at + min(offsets)) // lanes * lanes, (at + max(offsets)) // lanes * lanes + lanes
     return begin - at if end <= extent else None
-
-
-def _whole_vectors(buffer: Buffer, base: Expr, stride: int, lanes: int) -> int | None:
-    """How far behind a whole vector of the buffer the lanes begin, if ``stride`` whole ones have them all."""
-    at, extent = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
-    if at is None or extent is None:
-        return None
-    phase = at % lanes
-    fits = phase + (lanes - 1) * stride < stride * lanes and at - phase + stride * lanes <= extent
-    return phase if fits else None

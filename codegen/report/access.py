@@ -38,7 +38,7 @@ def _load_cost(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> 
         yield f"shuffles: the lanes of {buffer.name} are put together from the vectors that have them"
     elif stride == "":
         yield f"gather: the lanes of {buffer.name} come from computed indices"
-    elif stride.lstrip("-").isdigit() and abs(int(stride)) <= (1 if masked else MAX_SHUFFLED_STRIDE):
+    elif stride.lstrip("-").isdigit() and abs(int(stride)) <= MAX_SHUFFLED_STRIDE:
         if abs(int(stride)) > 1:
             yield f"non-unit stride: {buffer.name} is read at a stride of {stride}, by several loads and shuffles"
     else:

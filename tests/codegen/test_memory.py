@@ -7,7 +7,7 @@ from loopwright.base.dtype import dtype
 from loopwright.codegen.allocation import STACK_LIMIT
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
-from loopwright.ir.expr import Broadcast, Cast, Compare, Load, Ramp, Var
+from loopwright.ir.expr import Broadcast, Cast, Compare, Load, Logical, Ramp, Var
 from loopwright.ir.interpret import interpret
 from loopwright.ir.stmt import Allocate, For, LetStmt, PrimFunc, Seq, Store, seq
 
@@ -93,19 +93,57 @@ def test_lanes_from_a_few_vectors_in_turn_are_whole_loads_and_shuffles(native, k
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_masked_lanes_are_shuffled_where_all_that_the_mask_hides_is_there_to_read(native, kind):
+def test_masked_lanes_are_loaded_under_masks_where_not_all_that_the_mask_hides_is_there_to_read(native, kind):
     """Two vectors interleaved, of the second half more and more lanes, of a buffer that has all of them, or not."""
     lanes, used, i = 8, 5, index_var("i")
     at = Ramp(idx(lanes), ONE, lanes)
     place = at % Broadcast(idx(2), lanes) * Broadcast(idx(lanes), lanes) + at // Broadcast(idx(2), lanes)
     mask = Compare("<", Ramp(ZERO, ONE, lanes), Broadcast(i, lanes))
-    for length, gathers in ((2 * lanes, False), (2 * lanes - 1, True)):
+    for length, masked in ((2 * lanes, False), (2 * lanes - 1, True)):
         A, C = make_buffer("A", [length], kind), make_buffer("C", [used * lanes], kind)
         store = Store(C, (Ramp(i * lanes, ONE, lanes),), Load(A, (place,), mask))
         func = PrimFunc("hidden", (A, C), For(i, ZERO, idx(used), "serial", store), (C,))
         kernel = native(func, opt_level=1)
-        assert ("masked.gather" in kernel.code.llvm_ir) is gathers
+        assert ("masked.load" in kernel.code.llvm_ir) is masked
+        assert "masked.gather" not in kernel.code.llvm_ir
         agree(kernel, func, sample(kind, length), sample(kind, used * lanes, 2))
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("lanes", [4, 8, 16])
+@pytest.mark.parametrize("kind", ["int8", "float16", "float32", "float64"])
+def test_masked_lanes_near_each_other_touch_only_what_lanes_that_are_on_read(native, kind, lanes, target):
+    """Every second or third element, each element twice, backwards: the lanes from one to another are on."""
+    first, last = (make_buffer(name, [1], "int64") for name in ("first", "last"))
+    low, high = (Cast(dtype("index"), Load(limit, (ZERO,))) for limit in (first, last))
+    lane = Ramp(ZERO, ONE, lanes)
+    between = (Compare(">=", lane, Broadcast(low, lanes)), Compare("<", lane, Broadcast(high, lanes)))
+    down = Ramp(idx(2 * lanes - 2), idx(-2), lanes)
+    for place in (Ramp(ZERO, idx(2), lanes), Ramp(ZERO, idx(3), lanes), lane // Broadcast(idx(2), lanes), down):
+        for condition in (*between, Logical("and", *between)):
+            A, C = make_buffer("A", [3 * lanes - 2], kind), make_buffer("C", [lanes], kind)
+            store = Store(C, (lane,), Load(A, (place,), condition))
+            func = PrimFunc("near", (A, first, last, C), store, (C,))
+            kernel = native(func, target, opt_level=1)
+            assert "masked.gather" not in kernel.code.llvm_ir
+            for bounds in ((0, lanes), (1, lanes - 1), (2, 2), (-5, 1), (lanes - 1, 99)):
+                limits = (np.array([bound]) for bound in bounds)
+                agree(kernel, func, sample(kind, 3 * lanes - 2), *limits, sample(kind, lanes, 2))
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64-v3"])
+@pytest.mark.parametrize("lanes", [2, 8, 16, 64])
+@pytest.mark.parametrize("op", ["<", "<=", ">", ">=", "==", "!="])
+def test_lanes_are_compared_with_what_is_near_and_what_is_far(native, op, lanes, target):
+    limit, C = make_buffer("limit", [1], "int64"), make_buffer("C", [2, lanes], "bool")
+    bound = Broadcast(Cast(dtype("index"), Load(limit, (ZERO,))), lanes)
+    up, down = Ramp(idx(3), ONE, lanes), Ramp(ZERO, idx(-2), lanes)
+    compared = (Compare(op, values, bound) for values in (up, down))
+    body = seq(*(Store(C, (idx(at), Ramp(ZERO, ONE, lanes)), mask) for at, mask in enumerate(compared)))
+    func = PrimFunc("compared", (limit, C), body, (C,))
+    kernel = native(func, target, opt_level=1)
+    for number in (*range(-2 * lanes - 1, lanes + 5), -(1 << 40), 1 << 40, (1 << 32) + 4, -(1 << 62), 1 << 62):
+        agree(kernel, func, np.array([number]), np.zeros((2, lanes), bool))
 
 
 @pytest.mark.parametrize("kind", KINDS)
