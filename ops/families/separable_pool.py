@@ -1,7 +1,7 @@
 """Pools axis by axis: windows are folded down their columns first, then along rows, for ``nn.max_pool`` and its like.
 
 A window of 3 by 3 takes four operations in place of eight, its elements are loaded in order, and what is outside of the
-tensor is told apart once, when columns are folded: the folded row, in cache, has the padding in it.
+tensor is told apart once, when columns are folded: the folded row has the padding in it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...lowering.schedule import LoopView, Schedule, StageView
+from ...lowering.state import Tail
 from ...schedules.around import schedule_around
 from ...schedules.blocks import MANY_TASKS
-from ...schedules.vector_rows import vectorize_row
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs
 from ..definition.cost import elements, moved
@@ -32,6 +32,8 @@ from .window import inside, spatial_axes
 
 MOST_TAPS = 16
 """Elements that are folded by one expression; longer windows are left to loops."""
+MOST_VECTORS = 8
+"""A tile has at most so many vectors: their code is written one by one."""
 SHUFFLES = 3
 """Instructions that every second, third … element of a row takes, for one that neighbours take."""
 
@@ -79,6 +81,11 @@ class SeparablePool:
         return self.row == len(self.layout.axes) - 1
 
     @property
+    def reach(self) -> int:
+        """How many elements of a row a window spans."""
+        return (self.window[-1] - 1) * self.dilation[-1] + 1
+
+    @property
     def has_short_windows(self) -> bool:
         """Whether a column of the window, and a row of it, are each few enough elements for one expression."""
         return self.window[-1] <= MOST_TAPS and math.prod(self.window[:-1]) <= MOST_TAPS
@@ -115,7 +122,7 @@ class SeparablePool:
         extents = [x.shape[at] for at in positions]
         shape = list(result.shape)
         begins = (result.shape[self.row] - 1) * self.strides[-1]
-        shape[self.row] = simplify(begins + ((self.window[-1] - 1) * self.dilation[-1] + 1))
+        shape[self.row] = simplify(begins + self.reach)
         exceeds = [self.ceil_mode] * (len(axes) - 1) + [True]
 
         def element(*index: Axis) -> Expr:
@@ -135,29 +142,41 @@ class SeparablePool:
 
         return te.compute(shape, element, name="pool.columns")
 
+    @property
+    def vectors(self) -> int:
+        """How many vectors of a row make a tile: so many that the fewest vectors of columns are folded, of which tiles
+        side by side may share some; one where rows are open, and may be short."""
+        step, shared = self.strides[-1], math.ceil(max(0, self.reach - self.strides[-1]) / self.lanes)
+        row = math.ceil(self.outputs / self.lanes)
+        return min(range(1, MOST_VECTORS + 1), key=lambda n: (math.ceil(row / n) * (n * step + shared), n))
+
     def schedule(self, attrs: Attrs, anchor: PooledStages, outputs: Tensors, target: Target) -> Schedule:
-        """Compute rows of the result one by one, some channels or rows to a task; folded columns stay in cache. Rows of
-        windows that are vectors go on to the end of their last one."""
+        """Compute rows of the result one by one, some channels or rows to a task. Vectors of channels read columns that
+        stay in cache; a tile of a row has the columns of its windows in registers, whole vectors of them."""
         columns, windows = anchor.columns, anchor.windows
         schedule, main = schedule_around(anchor.result, outputs, [windows, columns], target)
         stage = schedule[main]
-        tile, lane = stage.split(stage.loops[-1], factor=self.lanes)
-        stage.vectorize(lane)
+        tile, lane = stage.split(stage.loops[-1], factor=self.lanes * self.vectors if self.along_rows else self.lanes)
         task, within = self._tasks(stage, main, stage.loops[: self.row])
         stage.parallel(task)
         if self.along_rows:
-            schedule[windows].compute_at(stage, tile)
-            _, lane = schedule[windows].split(schedule[windows].loops[-1], factor=self.lanes, tail="round_up")
-            schedule[windows].vectorize(lane)
+            self._vectorize(stage)
+            for part in (windows, columns):
+                schedule[part].compute_at(stage, tile)
+                self._vectorize(schedule[part], tail="round_up")
         else:
+            stage.vectorize(lane)
             schedule[windows].compute_inline()
-        schedule[columns].compute_at(stage, within)
-        if self.along_rows:
-            vectorize_row(schedule[columns], self.lanes)
-        else:
+            schedule[columns].compute_at(stage, within)
             _, lane = schedule[columns].split(schedule[columns].loops[-1], factor=self.lanes)
             schedule[columns].vectorize(lane)
         return schedule
+
+    def _vectorize(self, stage: StageView, tail: Tail = "guard") -> None:
+        """Make the innermost loop, over part of a row, vectors one by one."""
+        vector, lane = stage.split(stage.loops[-1], factor=self.lanes, tail=tail)
+        stage.vectorize(lane)
+        stage.unroll(vector)
 
     def _tasks(self, stage: StageView, main: te.Tensor, outer: Sequence[LoopView]) -> tuple[LoopView, LoopView]:
         """The loop of tasks, and the one whose iterations are rows: planes by themselves, if there are enough."""

@@ -247,6 +247,15 @@ def test_rows_of_open_length_are_folded_axis_by_axis(case, kind, target):
     library = lw.compile(lw.Function([x], make(x, **named(*rest), **extra)), target, jobs=1)
     assert "pool.separable" in [choice.implementation for f in library.functions for choice in f.choices]
     engine = lw.Engine(library)
-    for height, width in ((5, 5), (6, 17), (9, 33), (16, 40)):
+    for height, width in ((5, 5), (7, 7), (6, 17), (9, 33), (5, 31), (16, 40), (7, 113)):
         given = rng.normal(size=(*shape[:2], *(height, width)[2 - len(shape) + 2 :])).astype(np.float32)
         np.testing.assert_allclose(engine([given])[0], windows.pool(given, *rest, fold), rtol=1e-5, atol=1e-5)
+
+
+def test_open_rows_take_no_memory_of_their_length():
+    """The columns of a tile's windows are in registers, and what is loaded of x are whole vectors or parts of them."""
+    x = lw.var("x", (1, 16, dimension("h"), dimension("w")))
+    (function,) = lw.compile(lw.Function([x], max_pool(x, 3, strides=2)), "x86-64-v4", jobs=1).functions
+    assert "allocate('local')" in function.loop_ir
+    assert "allocate('global')" not in function.loop_ir
+    assert "gather" not in function.llvm_ir
