@@ -30,3 +30,16 @@ def vectorize_padded(stage: StageView, blocked: bool, target: Target) -> None:
         _, lane = stage.split(last, factor=target.lanes(stage.op.outputs[0].dtype))
     stage.vectorize(lane)
     stage.parallel(stage.fuse(*outer[:2]))
+
+
+def vectorize_phases(stage: StageView, stride: int, target: Target) -> None:
+    """A padded copy of images [n, channels, …] whose rows are stored by positions that are ``stride`` apart, images and
+    channels in parallel: vectors of such positions, those of all phases in turn."""
+    *outer, last = stage.loops
+    lanes = target.lanes(stage.op.outputs[0].dtype)
+    _, part = stage.split(last, factor=lanes * stride)
+    lane, phase = stage.split(part, factor=stride)
+    stage.reorder(phase, lane)
+    stage.unroll(phase)
+    stage.vectorize(lane)
+    stage.parallel(stage.fuse(*outer[:2]))

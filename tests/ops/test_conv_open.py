@@ -116,6 +116,16 @@ def test_rows_of_open_length_cost_less_at_strides_than_the_definition(target, ch
     assert choice.implementation == ("conv.depthwise" if groups == channels else "conv.open_rows")
 
 
+def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy():
+    """Loads at a stride take several vectors, and shuffles, for each vector of products."""
+    x = lw.var("x", (1, 3, te.var("h"), te.var("w")))
+    y = lw.nn.conv2d(x, lw.var("weight", (30, 3, 3, 3)), strides=2, padding=1)
+    (function,) = lw.compile(lw.Function([x, y.args[1]], y), target="znver4", jobs=1).functions
+    products = [line for line in function.loop_ir.splitlines() if "_reg[" in line and "padded" in line]
+    assert products
+    assert all(", 1, 16)] *" in line for line in products)
+
+
 def depthwise(x, weight, padding=0, strides=1, dilation=1):
     """The definition for any number of spatial axes, by numpy."""
     rank = x.ndim - 2

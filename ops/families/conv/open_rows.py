@@ -2,7 +2,8 @@
 
 A vector has positions of a row, and a tile of sums, some filters of a group times some vectors, stays in registers.
 What windows read is a copy of x with its padding, which goes on behind the end of a row, where the last tile reads what
-nobody needs. It serves where filters do not fill vectors, for which ``open_blocked`` has them.
+nobody needs, and in which what neighbouring windows read are neighbours, also at a stride. It serves where filters do
+not fill vectors, for which ``open_blocked`` has them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dataclasses import dataclass
 from ....base.target import Target
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
-from ....schedules.vector_rows import vectorize_padded
+from ....schedules.gaps import with_last
+from ....schedules.vector_rows import vectorize_padded, vectorize_phases
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
@@ -21,9 +23,9 @@ from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
 from .problem import ConvProblem
 
-EFFICIENCY, STRIDED_EFFICIENCY = 0.4, 0.25
-"""Of the multiplications that a core can do, which it does here, about; and where a vector's positions are apart."""
-MOST_FILTERS, MOST_VECTORS = 6, 2
+EFFICIENCY = 0.5
+"""Of the multiplications that a core can do, which it does here, about."""
+MOST_FILTERS, MOST_VECTORS = 8, 2
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -31,8 +33,7 @@ def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
     made = OpenRows.of(problem)
     if made is None or problem.is_depthwise:
         return
-    efficiency = EFFICIENCY if problem.attrs.strides[-1] == 1 else STRIDED_EFFICIENCY
-    cost = multiplied(problem.products, problem.dtype, problem.target, efficiency)
+    cost = multiplied(problem.products, problem.dtype, problem.target, EFFICIENCY)
     cost += moved([*problem.types, problem.x, problem.x])  # x is copied
     strategy.add_implementation(definition, made.schedule, "conv.open_rows", cost=cost)
 
@@ -52,12 +53,12 @@ class OpenRows:
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run strips of filters, and the rows of each, in parallel; a row computes tiles of sums, and their
         epilogue."""
-        return self.schedule_sums(anchor, outputs, target)
+        return self.schedule_sums(anchor, outputs, target, stride=attrs.strides[-1])
 
     def schedule_sums(
-        self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
+        self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = (), stride: int = 1
     ) -> Schedule:
-        """The schedule of ``schedule``, but for the stages in ``keep``."""
+        """The schedule of ``schedule``, but for the stages in ``keep``, where windows move by ``stride`` in a row."""
         kept = [anchor.source, *keep]
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, kept, target)
         lanes = target.lanes(anchor.sums.dtype)
@@ -73,9 +74,14 @@ class OpenRows:
         source = schedule.cache_read(anchor.source, "global", [core], pad=0)
         if anchor.copies:
             schedule[anchor.source].compute_inline()
+        if stride > 1:
+            schedule[source].transform_layout(with_last(source.ndim, source.ndim - 1, stride))
         schedule[core].compute_at(stage, across)
         schedule_vectors_of_sums(schedule[core], lanes, columns)
-        vectorize_padded(schedule[source], False, target)
+        if stride > 1:
+            vectorize_phases(schedule[source], stride, target)
+        else:
+            vectorize_padded(schedule[source], False, target)
         return schedule
 
     def decide_tile(
