@@ -201,6 +201,7 @@ def _sample_calls() -> Iterator[Call]:
     yield from _sample_convolutions()
     image = Var("x", tensor_type((1, 8, 4, 4), "float32"))
     yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))
+    yield nn.concatenate([image, image], 1)
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)
     yield from _sample_packed_products()

@@ -8,22 +8,32 @@ from dataclasses import dataclass
 
 from ... import te
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
+from ...lowering.schedule import Schedule
+from ...schedules.around import schedule_around
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of
 from ..definition.attrs import Attrs, attr
+from ..definition.condition import clause
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.memory_view import RunsOfResult
 from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, same_dtype, same_extent, tensor_argument
-from ..definition.strategy import register_compute
+from ..definition.strategy import OpStrategy, register_strategy
 
 GROUP = OpGroup.PARTS
+
+SHORT_PIECE = 8
+"""Pieces of fewer elements in a row, on average, are not worth vectors that choose among them."""
+MOST_COLUMNS = 256
+"""So many elements of a row at most are instructions of their own."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +78,13 @@ def _compute(attrs: ConcatenateAttrs, inputs: Tensors, result: Type) -> te.Tenso
         def read(k: int) -> Expr:
             return inputs[k][(*i[:axis], i[axis] - starts[k], *i[axis + 1 :])]
 
-        value = read(len(inputs) - 1)
-        for k in reversed(range(len(inputs) - 1)):
-            value = te.if_then_else(i[axis] < starts[k + 1], read(k), value)
-        return value
+        def choose(first: int, end: int) -> Expr:
+            if end - first == 1:
+                return read(first)
+            middle = (first + end) // 2
+            return te.if_then_else(i[axis] < starts[middle], choose(first, middle), choose(middle, end))
+
+        return choose(0, len(inputs))
 
     return te.compute(tensor_argument(result, "result").shape, element, name="concatenate")
 
@@ -103,7 +116,41 @@ CONCATENATE = register_op(
     layout_rule=follow_axes(_in_layout),
     memory_rule=_in_memory,
 )
-register_compute(CONCATENATE, _compute)
+
+
+def _is_of_short_pieces(types: Sequence[Type], axis: int) -> bool:
+    """Whether a vector of a row of the result would be of several tensors, and no more of them than can be written out
+    element by element."""
+    widths = [_width(tensor_argument(kind, "x"), axis) for kind in types]
+    if None in widths:
+        return False
+    total = sum(width for width in widths if width is not None)
+    return MOST_COLUMNS >= total > 0 and total < SHORT_PIECE * len(widths)
+
+
+def _width(kind: TensorType, axis: int) -> int | None:
+    """How many elements in a row a tensor gives to each row of the result, if that is known."""
+    return const_int(simplify(math.prod(kind.shape[axis:], start=ONE)))
+
+
+def _schedule_columns(attrs: ConcatenateAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+    """Each element of a row is written by an instruction of its own, which knows the tensor that it comes from."""
+    schedule, main = schedule_around(anchor[0], outputs, [], target)
+    stage = schedule[main]
+    rows, columns = stage.loops[: attrs.axis], stage.loops[attrs.axis :]
+    stage.unroll(stage.fuse(*columns))
+    stage.parallel(stage.fuse(*rows))
+    return schedule
+
+
+@register_strategy(CONCATENATE)
+def _strategy(attrs: ConcatenateAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    if attrs.axis > 0:
+        with strategy.specialized(clause("short pieces", _is_of_short_pieces(inputs, attrs.axis))):
+            strategy.add_implementation(_compute, _schedule_columns, "concatenate.columns")
+    strategy.add_implementation(_compute, injective_schedule.for_target(target), "concatenate.generic")
+    return strategy
 
 
 def concatenate(tensors: Sequence[Node] | Node, axis: int = 0) -> Call:

@@ -65,7 +65,7 @@ def draw_pad(d):
 
 def draw_concatenate(d):
     shape = d.shape(1, 4)
-    axis, count = d.int(0, len(shape) - 1), d.int(1, 4)
+    axis, count = d.int(0, len(shape) - 1), d.one(1, 2, 3, 4, 20)
     shapes = [(*shape[:axis], d.one(1, 2, 3, 5, 8, shape[axis]), *shape[axis + 1 :]) for _ in range(count)]
     kind = d.kind()
     return Case(

@@ -486,7 +486,15 @@ CASES = {
             np.float32(5.0),
         )
     ],
-    "concatenate": [(lambda *x: nn.concatenate(x, 1), lambda *x: np.concatenate(x, 1), floats(2, 3), floats(2, 4))],
+    "concatenate": [
+        (lambda *x: nn.concatenate(x, 1), lambda *x: np.concatenate(x, 1), floats(2, 3), floats(2, 4)),
+        (lambda *x: nn.concatenate(x, 1), lambda *x: np.concatenate(x, 1), floats(2, 9), floats(2, 0), floats(2, 16)),
+        (
+            lambda *x: nn.concatenate(x, 1),
+            lambda *x: np.concatenate(x, 1),
+            *(floats(3, 1 + k % 3, 2) for k in range(20)),
+        ),
+    ],
     "cumsum": [(lambda x: cumsum(x, 1, exclusive=True), lambda x: np.cumsum(x, 1) - x, floats(3, 5, 2))],
     "nn.tree_ensemble": [
         (
