@@ -37,11 +37,8 @@ def pack_strings(
     strings: list[Any] = arrays[0].ravel().tolist()
     for array in arrays[1:]:
         strings += array.ravel().tolist()
-    data, lengths = _encoded(strings, arrays, where)
-    if len(data) >= MOST_BYTES:
-        raise RuntimeArgumentError(f"{where(0)}: strings have 2**31 bytes or more together, which is too many")
+    data, all_spans = _packed(strings, arrays, where)
     size = max(LEAST_BYTES, 1 << (len(data) - 1).bit_length() if data else 0)
-    all_spans = _spans_of(lengths)
     spans, first = [], 0
     for array in arrays:
         spans.append(all_spans[first : first + array.size].reshape(array.shape))
@@ -49,25 +46,40 @@ def pack_strings(
     return spans, np.frombuffer(data.ljust(size, b"\0"), np.uint8)
 
 
-def _spans_of(lengths: list[int]) -> npt.NDArray[np.int64]:
-    """The spans of strings side by side. Of few, Python's integers make them faster than numpy."""
-    if len(lengths) <= _FEW:
-        begins = accumulate(lengths, initial=0)
-        return np.array([b << LENGTH_BITS | n for b, n in zip(begins, lengths, strict=False)], np.int64)
-    known = np.array(lengths, np.int64)
-    return (known.cumsum() - known) << LENGTH_BITS | known
-
-
-def _encoded(strings: list[Any], arrays: Sequence[Array], where: Callable[[int], str]) -> tuple[bytes, list[int]]:
-    """The bytes of strings, and how many each has."""
+def _packed(
+    strings: list[Any], arrays: Sequence[Array], where: Callable[[int], str]
+) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """The bytes of strings side by side, and their spans. Of few, Python's integers make them faster than numpy."""
     try:
         text = "".join(strings)
-        if text.isascii():
-            return text.encode(), [*map(len, strings)]
-        encoded = [string.encode() for string in strings]
-        return b"".join(encoded), [*map(len, encoded)]
+        data = text.encode()
     except (TypeError, UnicodeEncodeError):
         raise _problem(arrays, where) from None
+    is_ascii = len(data) == len(text)
+    if len(strings) <= _FEW:
+        lengths = [*map(len, strings if is_ascii else map(str.encode, strings))]
+        begins = accumulate(lengths, initial=0)
+        return data, np.array([b << LENGTH_BITS | n for b, n in zip(begins, lengths, strict=False)], np.int64)
+    ends = _character_counts(strings).cumsum()
+    if not is_ascii:
+        ends = _character_ends(data)[ends]
+    counts = np.diff(ends, prepend=0)
+    return data, (ends - counts) << LENGTH_BITS | counts
+
+
+def _character_counts(strings: list[str]) -> npt.NDArray[np.int64]:
+    """How many characters each string has; counts below 256 need no object of Python on their way."""
+    try:
+        return np.frombuffer(bytes(map(len, strings)), np.uint8).astype(np.int64)
+    except ValueError:
+        return np.fromiter(map(len, strings), np.int64, len(strings))
+
+
+def _character_ends(data: bytes) -> npt.NDArray[np.int64]:
+    """At which byte the first k characters of UTF-8 end, for all k from 0: where the next one begins, whose first byte
+    is none of those that continue a character."""
+    continues = (np.frombuffer(data, np.uint8) & 0xC0) == 0x80
+    return np.append(np.flatnonzero(~continues), len(data))
 
 
 def _problem(arrays: Sequence[Array], where: Callable[[int], str]) -> RuntimeArgumentError:
@@ -89,12 +101,32 @@ def unpack_strings(spans: npt.NDArray[np.int64], utf8: Array) -> Array:
     """The strings of spans, as an array of objects; bytes that are no UTF-8 become U+FFFD."""
     found = np.empty(spans.size, object)
     flat = spans.ravel()
-    begins = (flat >> LENGTH_BITS).tolist()
-    ends = ((flat >> LENGTH_BITS) + (flat & LENGTHS)).tolist()
+    begins = flat >> LENGTH_BITS
+    ends = begins + (flat & LENGTHS)
     data = utf8.tobytes()
     if data.isascii():
-        text = data.decode("ascii")
-        found[:] = [text[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        found[:] = _slices(data.decode("ascii"), begins, ends)
+    elif (characters := _in_characters(data, begins, ends)) is not None:
+        found[:] = _slices(*characters)
     else:
-        found[:] = [data[begin:end].decode(errors="replace") for begin, end in zip(begins, ends, strict=True)]
+        pairs = zip(begins.tolist(), ends.tolist(), strict=True)
+        found[:] = [data[begin:end].decode(errors="replace") for begin, end in pairs]
     return found.reshape(spans.shape)
+
+
+def _slices(text: str, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[str]:
+    return [text[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+
+
+def _in_characters(
+    data: bytes, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
+    """UTF-8 as text, and offsets in it as those of characters; None where it is none, or offsets are within one."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    known = _character_ends(data)
+    first, last = np.searchsorted(known, begins), np.searchsorted(known, ends)
+    fits = bool((known[first] == begins).all() and (known[last] == ends).all())
+    return (text, first, last) if fits else None

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.spans import LENGTH_BITS, pack_strings
-from ..graph.node import Constant, Node, tensor_of
+from ..graph.node import Call, Constant, Node, tensor_of
+from ..graph.visit import inputs
 from ..ir.constants import const_int
 from ..ops.families.binary import add, left_shift
 from ..ops.families.concatenate import concatenate
@@ -55,8 +56,14 @@ def _begins(sources: Sequence[Node]) -> list[Node | None]:
         total = shapes[0]
         for extent in shapes[1:count]:
             total = total + extent
-        begins.append(squeeze(extents([total], sources)))
+        begins.append(squeeze(extents([total], [part for source in sources for part in _parts(source)])))
     return begins
+
+
+def _parts(utf8: Node) -> list[Node]:
+    """Bytes, and what they were joined from, whose extents are those that theirs is the sum of."""
+    is_joined = isinstance(utf8, Call) and utf8.op.name == "concatenate"
+    return [utf8, *(part for joined in (inputs(utf8) if is_joined else ()) for part in _parts(joined))]
 
 
 def _moved(spans: Node, begin: Node | None) -> Node:

@@ -8,7 +8,7 @@ import pytest
 import spans
 from needed_tools import program
 from onnx import TensorProto, helper, parser
-from onnx_cases import case, each_version, make_model, ml_case, model_of
+from onnx_cases import STANDARD_OPSET, case, each_version, make_model, ml_case, model_of
 
 import loopwright as lw
 from loopwright.cli import main
@@ -193,6 +193,24 @@ def moving_model():
     outputs = ["joined", "taken", "chosen", "padded", "a", "second"]
     constants = {"k": strings("kö"), "pads": np.array([1, 0])}
     return make_model(nodes, inputs, outputs, 4, constants, domain="ai.onnx.ml")
+
+
+def test_strings_of_joined_bytes_are_joined_again():
+    """As imputers of scikit-learn do, column by column: what is filled in comes from bytes of its own."""
+    nodes = [
+        helper.make_node("Where", ["c", "a", "k"], ["filled"]),
+        helper.make_node("Where", ["c", "l", "a"], ["kept"]),
+        helper.make_node("Concat", ["filled", "kept"], ["both"], axis=0),
+        helper.make_node("Concat", ["both", "kept", "a"], ["all"], axis=0),
+    ]
+    inputs = {"a": (object, ("n",)), "c": (bool, ("n",))}
+    model = make_model(nodes, inputs, ["both", "all"], STANDARD_OPSET, {"k": strings("kö"), "l": strings("ü")})
+    a, c = strings("x", "", "yé"), np.array([True, False, True])
+    filled, kept = np.where(c, a, "kö"), np.where(c, "ü", a)
+    both = np.concatenate([filled, kept])
+    found = lw.Engine(lw.compile(model))({"a": a, "c": c})
+    for array, wanted in zip(found, (both, np.concatenate([both, kept, a])), strict=True):
+        same(array, wanted)
 
 
 def moved(a, b, i, c):
