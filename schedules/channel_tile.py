@@ -55,11 +55,14 @@ def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iter
             yield ChannelTile(height, width, side)
 
 
-def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE) -> float:
+def tile_cycles(
+    rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE, weight_cycles: float = SECOND_CACHE_CYCLES
+) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
     Products are added ``rate`` vectors a cycle; a position's factor and a block's weights are a load each, two a cycle;
-    weights come from the second cache, one vector in a cycle and a half; a sum waits four cycles for its last addition.
+    weights come from the second cache, one vector in a cycle and a half, if ``weight_cycles`` does not say what they
+    take; a sum waits four cycles for its last addition.
     Of a load, a broadcast as well, a tenth of a cycle is not hidden behind these, and a quarter for each vector that is
     fetched ahead. The loop itself takes one.
     """
@@ -68,7 +71,7 @@ def tile_cycles(rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RAT
         for width, across in _pieces(columns, tile.columns):
             positions = height * width
             loads = (positions + tile.blocks) / LOADS_PER_CYCLE
-            step = max(positions * tile.blocks / rate, loads, SECOND_CACHE_CYCLES * tile.blocks, SUM_CYCLES)
+            step = max(positions * tile.blocks / rate, loads, weight_cycles * tile.blocks, SUM_CYCLES)
             total += down * across * (step + (positions + tile.blocks) / 10 + tile.blocks / 4 + 1)
     return total
 

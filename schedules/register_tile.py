@@ -15,6 +15,8 @@ FULL_RATE = 2
 LOADS_PER_CYCLE = 2
 SECOND_CACHE_CYCLES = 1.5
 """Of a vector that comes from the second cache."""
+THIRD_CACHE_CYCLES = 4.0
+"""Of one that comes from the third, if the core has others to wait for beside it."""
 SUM_CYCLES = 4.0
 """How long a sum waits for the last one that was added to it."""
 

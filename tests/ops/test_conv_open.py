@@ -34,6 +34,7 @@ CASES = {
     "pointwise": ((32, 64), (1, 1), {}),
     "strided": ((16, 32), (1, 1), {"strides": (2, 2)}),
     "dilated": ((16, 16), (3, 5), {"dilation": (2, 1), "padding": (2, 0)}),
+    "dilated far": ((16, 32), (3, 3), {"dilation": (6, 6), "padding": (6, 6)}),
     "groups": ((48, 48), (3, 3), {"groups": 3, "padding": (1, 1)}),
     "odd pointwise": ((6, 10), (1, 1), {}),
     "odd strided pointwise": ((6, 10), (1, 1), {"strides": (3, 2)}),
@@ -72,7 +73,7 @@ def test_images_of_all_sizes(name, target):
     if not TARGETS[target]:
         return
     engine = lw.Engine(library)
-    short = [(1, 1, 1), (2, 1, 3), (1, 5, 2)] if window == (1, 1) else []
+    short = [(1, 1, 1), (2, 1, 3), (1, 5, 2)] if window == (1, 1) or name == "dilated far" else []
     for shape in [(1, 14, 14), (2, 7, 23), (1, 31, 9), (3, 9, 8), *short]:
         data = rng.standard_normal((shape[0], channels, *shape[1:])).astype(np.float32)
         plain = {"strides": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
@@ -114,6 +115,18 @@ def test_rows_of_open_length_cost_less_at_strides_than_the_definition(target, ch
         lw.explain(lw.nn.conv2d(x, weight, strides=2, padding=1, groups=groups), target=target).functions[0].choices
     )
     assert choice.implementation == ("conv.depthwise" if groups == channels else "conv.open_rows")
+
+
+def test_rows_of_the_window_beyond_the_border_are_no_iterations():
+    """Of a window that is dilated far, most rows are beyond the border; no copy of x has rows of padding."""
+    x = lw.var("x", (1, 16, te.var("h"), te.var("w")))
+    weight = lw.const(np.ones((32, 16, 3, 3), np.float32))
+    y = lw.nn.conv2d(x, weight, padding=12, dilation=12)
+    library = lw.compile(lw.Function([x], y), target="znver4", jobs=1)
+    (text,) = (f.loop_ir for f in library.functions if "open_blocked" in str(f.choices))
+    (rows, *_) = (line.strip() for line in text.splitlines() if "for r0 in" in line)
+    assert "max(" in rows
+    assert "min(" in rows
 
 
 def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy():

@@ -2,29 +2,39 @@
 
 A vector has filters, of which there are known to be enough, and positions are only counted. A tile of sums, some
 positions of a row times some blocks of filters, stays in registers. The last tile of a row goes beyond its end, to
-positions that nobody reads; so what windows read is a copy of x that goes on there.
+positions that nobody reads; so what windows read is a copy of x that goes on there. Rows of the window that are beyond
+the border are left out.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ....base.target import Target
-from ....lowering.schedule import Schedule, StageView
+from ....graph.types import Type
+from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
+from ....schedules.channel_tile import ChannelTile, tile_cycles
+from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.register_tile import SECOND_CACHE_CYCLES, THIRD_CACHE_CYCLES
 from ....schedules.vector_rows import vectorize_padded
-from ....te.tensor import Tensor, Tensors
+from ....te.tensor import Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
+from .border import Border
 from .definition import DefinedStages, definition
 from .layouts import data_layout, kernel_layout
+from .nchwc import STEPS_AHEAD
 from .problem import ConvProblem
 
 EFFICIENCY = 0.7
 """Of the multiplications that a core can do, which it does here, about: rows need not be whole tiles."""
-MOST_COLUMNS, MOST_BLOCKS = 8, 4
-"""A tile has at most so many positions, since rows may be short, and so many blocks of filters."""
+MOST_BLOCKS = 4
+"""A tile has at most so many blocks of filters."""
+USUAL_ROWS = (7, 8, 13, 14, 16, 20, 27, 28, 32, 40, 55, 56, 64)
+"""Lengths of rows that networks for images of usual sizes have: wide tiles take few loads, but end far beyond some."""
 
 
 def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -34,7 +44,7 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     copied = [problem.x, problem.x]
     cost = multiplied(problem.products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied])
-    strategy.add_implementation(definition, made.schedule, "conv.open_blocked", cost=cost)
+    strategy.add_implementation(made.compute, made.schedule, "conv.open_blocked", cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class OpenBlocked:
     """The schedule of a convolution to blocks of so many filters, of which ``blocks``, those of a group, may be summed
     side by side."""
 
+    problem: ConvProblem
     block: int
     blocks: int
 
@@ -57,45 +68,77 @@ class OpenBlocked:
             return None
         if attrs.kernel is not kernel_layout(rank, data, width) or (attrs.groups > 1 and group % width):
             return None
-        return cls(block, group // block)
+        return cls(problem, block, group // block)
+
+    def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
+        """The definition, with taps beyond the border left out along all axes but the last."""
+        rows = (*(1 for _ in range(attrs.rank - 1)), None)
+        border = Border(attrs, self.problem.window, self.problem.assumed_outputs, rows)
+        return definition(attrs, inputs, result, border=border)
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
-        """Run stripes of blocks, and the rows of each, in parallel; a row computes tiles of sums, and their
-        epilogue."""
+        """Run stripes of blocks, and the rows of each, in parallel; a row computes tiles of sums, and their epilogue.
+
+        Rows are not told apart from those at the border, since that is one test for a tile and a row of the window.
+        """
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
-        columns, side = self.decide_tile(schedule, anchor.sums, target)
+        columns, side = self.decide_tile(schedule)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops[: main.ndim]
         stripe, part = stage.split(block, factor=side)
         across, column = stage.split(column, factor=columns)
         stage.reorder(n, stripe, *outer, across, column, part, lane)
         stage.vectorize(lane)
-        stage.parallel(stage.fuse(n, stripe, *outer))
+        task = stage.fuse(n, stripe, *outer)
+        stage.parallel(task)
+        stage.annotate(task, "partition", False)
         source = schedule.cache_read(anchor.source, "global", [core], pad=0)
         if anchor.copies:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
-        schedule_tile_of_sums(schedule[core], columns)
         vectorize_padded(schedule[source], attrs.data.is_blocked, target)
+        step = schedule_tile_of_sums(schedule[core], columns)
+        if self._weight_bytes(side) > target.l1_bytes // 4:
+            # Last of all: each step after a prefetch would check it again.
+            fetch_ahead(schedule[core], anchor.weight, step, STEPS_AHEAD)
         return schedule
 
-    def decide_tile(self, schedule: Schedule, sums: Tensor, target: Target, stripes: int = 1) -> tuple[int, int]:
-        """The positions and the blocks of a tile whose sums, weights and a factor fit the registers: by default as many
-        sums as can be, with blocks left for so many ``stripes``, if there are."""
-        registers = target.vector_registers // -(-self.block // target.lanes(sums.dtype))
+    def decide_tile(self, schedule: Schedule, stripes: int = 1) -> tuple[int, int]:
+        """The positions and the blocks of a tile whose sums, weights and a factor fit the registers, by default those
+        with which rows of usual lengths take the least time, with blocks left for so many ``stripes``, if there are."""
+        tile = self._tile(stripes)
+        side = schedule.decide("blocks", self._sides, tile.blocks)
+        widths = self._widths(side)
+        return schedule.decide("columns", widths, min(tile.columns, widths[-1])), side
 
-        def most(side: int) -> int:
-            return min(MOST_COLUMNS, max(1, (registers - side - 1) // side))
+    def _tile(self, stripes: int) -> ChannelTile:
+        usual = [side for side in self._sides if self.blocks // side >= stripes] or self._sides[:1]
+        tiles = (ChannelTile(1, columns, side) for side in usual for columns in self._widths(side))
+        return min(tiles, key=self._cycles_of_usual_rows)
 
-        sides = [side for side in range(1, MOST_BLOCKS + 1) if self.blocks % side == 0]
-        usual = [side for side in sides if self.blocks // side >= stripes] or sides[:1]
-        side = schedule.decide("blocks", sides, max(usual, key=lambda side: (most(side) * side, side)))
-        return schedule.decide("columns", range(1, most(side) + 1), most(side)), side
+    @property
+    def _sides(self) -> list[int]:
+        return [side for side in range(1, MOST_BLOCKS + 1) if self.blocks % side == 0]
+
+    def _widths(self, side: int) -> range:
+        """How many positions a tile of so many blocks may have."""
+        registers = self.problem.target.vector_registers // -(-self.block // self.problem.lanes)
+        return range(1, max(1, (registers - side - 1) // side) + 1)
+
+    def _cycles_of_usual_rows(self, tile: ChannelTile) -> float:
+        """Cycles of a step for each sum of rows of whole tiles, on average over lengths of rows."""
+        stay = self._weight_bytes(tile.blocks) <= self.problem.target.l2_bytes
+        step = tile_cycles(1, tile.columns, tile, weight_cycles=SECOND_CACHE_CYCLES if stay else THIRD_CACHE_CYCLES)
+        return sum(math.ceil(row / tile.columns) * step / (row * tile.blocks) for row in USUAL_ROWS)
+
+    def _weight_bytes(self, blocks: int) -> int:
+        """How much of the weights a tile of so many blocks goes through."""
+        return self.problem.reduction_extent * blocks * self.block * self.problem.dtype.storage_bytes
 
 
-def schedule_tile_of_sums(stage: StageView, columns: int = 1) -> None:
+def schedule_tile_of_sums(stage: StageView, columns: int = 1) -> LoopView:
     """Positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no longer. Rows of
-    sums go on to a multiple of ``columns``."""
+    sums go on to a multiple of ``columns``. Gives the loop over the steps of a sum."""
     (core,) = stage.op.outputs
     n, blocks, *outer, column, lane = stage.loops[: core.ndim]
     reductions = stage.loops[core.ndim :]
@@ -105,3 +148,4 @@ def schedule_tile_of_sums(stage: StageView, columns: int = 1) -> None:
     stage.vectorize(lane)
     stage.unroll(column)
     stage.unroll(blocks)
+    return reductions[-1]

@@ -115,7 +115,7 @@ class InBlocks:
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run stripes of blocks in parallel; each computes tiles of sums, and their epilogue."""
         schedule, core, main = _around(anchor, outputs, target)
-        columns, side = self.tiles.decide_tile(schedule, anchor.sums, target, FEW_TASKS)
+        columns, side = self.tiles.decide_tile(schedule, FEW_TASKS)
         stage = schedule[main]
         n, block, *positions, lane = stage.loops[: main.ndim]
         stripe, part = stage.split(block, factor=side)
