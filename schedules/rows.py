@@ -70,8 +70,10 @@ def schedule_rows(
     outputs: Tensors,
     row_axes: Sequence[int],
     target: Target,
+    across: int | None = None,
 ) -> Schedule:
-    """Compute one output row by row, in parallel; a row is what the output's other axes span.
+    """Compute one output row by row, in parallel; a row is what the output's other axes span, but one vector of an axis
+    ``across``, which is not reduced and whose elements are neighbours.
 
     The stages of an operator, the ``totals`` of its reductions with their lanes, and ``others``, are computed inside a
     row, and so are producers that have all axes of the output. Other stages, of smaller inputs, are computed before.
@@ -82,7 +84,7 @@ def schedule_rows(
     parts = _parts(schedule, totals, others, output.name)
     one_a_row = {name for name in parts.own if schedule.state.stage(name).tensors[0].ndim < len(op.axis)}
     inline_cheap_stages(schedule, keep=(parts.own & parts.read_lanes) | one_a_row)
-    row = _schedule_output(output, op, row_axes, target)
+    row = _schedule_output(output, op, row_axes, target, across)
     inside = {output.name}
     fetched: set[te.Tensor] = set()
     for stage in reversed(schedule.state.stages):
@@ -92,8 +94,9 @@ def schedule_rows(
         if belongs and _read_inside(schedule, stage, inside):
             axis = _spanned(stage, op, row_axes, parts)
             if axis is not None:
-                loop, trips = _schedule_inside(schedule[stage.name], stage.compute, axis, parts, target)
-                if row is not None:
+                length = None if across is None else _lanes(op, target)
+                loop, trips = _schedule_inside(schedule[stage.name], stage.compute, axis, parts, target, length)
+                if row is not None and across is None:
                     again = _read_by_others(schedule, stage, parts.own)
                     fetched |= _fetch_next_row(schedule[stage.name], op, loop, trips, target, fetched, again)
             if row is not None:
@@ -104,10 +107,18 @@ def schedule_rows(
     return schedule
 
 
-def _schedule_output(output: StageView, op: ComputeOp, row_axes: Sequence[int], target: Target) -> LoopView | None:
+def _schedule_output(
+    output: StageView, op: ComputeOp, row_axes: Sequence[int], target: Target, across: int | None
+) -> LoopView | None:
     """The loop over the rows of the output, if it has several; inside a row, neighbours are one vector."""
     rows = [op.axis[d] for d in row_axes]
     others = [axis for d, axis in enumerate(op.axis) if d not in row_axes]
+    if across is not None:
+        vector, lane = _vectorize(output, op.axis[across], target)
+        output.reorder(*rows, vector, *(axis for axis in others if axis is not op.axis[across]), lane)
+        row = output.fuse(*rows, vector)
+        output.parallel(row)
+        return row
     if rows:
         output.reorder(*rows, *others)
     if others:
@@ -154,13 +165,14 @@ def _read_by_others(schedule: Schedule, stage: Stage, own: Collection[str]) -> s
 
 
 def _schedule_inside(
-    stage: StageView, op: ComputeOp, axis: Axis, parts: _Parts, target: Target
+    stage: StageView, op: ComputeOp, axis: Axis, parts: _Parts, target: Target, length: int | None
 ) -> tuple[LoopView, Expr]:
-    """Vectorize the part of a stage that belongs to one row. A reduction keeps its sums in registers.
+    """Vectorize the part of a stage that belongs to one row, which has so many neighbours if that is no whole axis. A
+    reduction keeps its sums in registers.
 
     Gives the loop that goes through the row, and how often it does.
     """
-    outer, lanes = _vectorize(stage, axis, target)
+    outer, lanes = _vectorize(stage, axis, target, length)
     if stage.name in parts.lanes:
         block, vector = stage.split(outer, factor=_sums_at_once(op, target))
         *_, row = stage.loops
@@ -210,9 +222,9 @@ def _lanes(op: ComputeOp, target: Target) -> int:
     return min(target.lanes(t.dtype) for t in op.outputs)
 
 
-def _vectorize(stage: StageView, axis: Axis, target: Target) -> tuple[LoopView, LoopView]:
+def _vectorize(stage: StageView, axis: Axis, target: Target, length: int | None = None) -> tuple[LoopView, LoopView]:
     op, *_ = stage.computes
-    extent = const_int(axis.extent)
+    extent = const_int(axis.extent) if length is None else length
     factor = pointwise_lanes(stage, extent, target) if op.reduction is None else _lanes(op, target)
     outer, lanes = stage.split(axis, factor=factor if extent is None else max(1, min(extent, factor)))
     stage.vectorize(lanes)

@@ -130,9 +130,11 @@ class RowStages(Stages):
     between: tuple[te.Tensor, ...] = ()
 
 
-def schedule_stages_by_rows(stages: RowStages, outputs: Tensors, row_axes: Sequence[int], target: Target) -> Schedule:
+def schedule_stages_by_rows(
+    stages: RowStages, outputs: Tensors, row_axes: Sequence[int], target: Target, across: int | None = None
+) -> Schedule:
     """The schedule that ``schedule_rows`` makes of all stages of an operator."""
-    return schedule_rows(stages.totals, (*stages.between, stages.result), outputs, row_axes, target)
+    return schedule_rows(stages.totals, (*stages.between, stages.result), outputs, row_axes, target, across)
 
 
 def short_rows_schedule(attrs: object, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:

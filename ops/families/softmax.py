@@ -14,6 +14,7 @@ from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import Type
+from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr
 from ...ir.operand import Operand
 from ...lowering.schedule import Schedule
@@ -90,10 +91,13 @@ def _compute(name: str, order: LaneOrder | None) -> Compute:
 
 
 def _schedule(attrs: SoftmaxAttrs, anchor: RowStages, outputs: Tensors, target: Target) -> Schedule:
-    """A row is what the axes span; where they leave the innermost axis out, that as well: a vector of rows."""
+    """A row is what the axes span; where they leave the innermost axis out, that as well, or a vector of it, if it is
+    open and may be short."""
     shape = outputs[-1].shape
-    inside = {*attrs.axes, innermost(shape)}
-    return schedule_stages_by_rows(anchor, outputs, [d for d in range(len(shape)) if d not in inside], target)
+    last = innermost(shape)
+    rows = [d for d in range(len(shape)) if d not in (*attrs.axes, last)]
+    in_vectors = last not in attrs.axes and const_int(shape[last]) is None
+    return schedule_stages_by_rows(anchor, outputs, rows, target, across=last if in_vectors else None)
 
 
 def _in_layout(attrs: SoftmaxAttrs, given: ValueLayout) -> SoftmaxAttrs | None:
