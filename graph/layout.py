@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..base.aligned import aligned
 from ..base.errors import TypeInferenceError
 from ..base.intern import Interned
 from ..ir.constants import const_int
@@ -185,7 +186,7 @@ def rearranged(array: npt.NDArray[Any], source: Layout, destination: Layout) -> 
     for name, extent in zip(source.names, whole.shape, strict=True):
         digits += (extent // destination.factor(name), *destination.blocks(name))
         positions += destination.digits(name)
-    return np.ascontiguousarray(whole.reshape(digits).transpose(np.argsort(positions)))
+    return aligned(whole.reshape(digits).transpose(np.argsort(positions)))
 
 
 def _number(digits: Sequence[Expr], blocks: Sequence[int]) -> Expr:

@@ -86,7 +86,9 @@ def _scaled(conv: Call, weight: Array, a: Array, norm: Call) -> Call:
     """The convolution with output channel k multiplied by a[k], by way of its weight."""
     attrs = conv.attrs
     filters = attrs.kernel.position("O")
-    scaled: Array = (weight * a.reshape(-1, *(1,) * (weight.ndim - 1 - filters))).astype(weight.dtype)
+    factors = a.reshape(-1, *(1,) * (weight.ndim - 1 - filters))
+    scaled: Array = np.empty_like(weight)  # multiplied in double precision, part by part, and rounded once
+    np.multiply(weight, factors, out=scaled, casting="unsafe", dtype=np.float64)
     return op_of(conv)(conv.args[0], Constant(scaled), attrs=attrs, origin=(*conv.origin, *norm.origin))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ....base.aligned import aligned_empty
 from ....graph.layout import NCHW
 from ....graph.types import TensorType
 from ....ir.constants import const_int
@@ -40,13 +41,14 @@ class WinogradPlanes:
     def __call__(self, weight: npt.NDArray[np.floating]) -> npt.NDArray[np.floating]:
         filters, channels = weight.shape[:2]
         points = self.size + TAPS - 1
-        panels = weight.reshape(filters // self.width, self.width, channels, TAPS**2).transpose(0, 3, 2, 1)
-        planes = np.empty((len(panels), points, points, channels, self.width), weight.dtype)
-        matrix = filter_matrix(self.size)
+        panels = weight.reshape(filters // self.width, self.width, channels, TAPS**2)
+        planes = aligned_empty((len(panels), points**2, channels, self.width), weight.dtype)
         for panel, made in zip(panels, planes, strict=True):  # one by one, for the sake of memory
-            taps = panel.reshape(TAPS**2, -1).astype(np.float64)
-            made[:] = (matrix @ taps).reshape(made.shape)
-        return planes
+            taps = np.ascontiguousarray(panel.transpose(2, 1, 0), np.float64)
+            # Few terms and long rows: a sum of rows is faster than numpy's product, which starts threads for it.
+            for plane, factors in zip(made, filter_matrix(self.size), strict=True):
+                plane[:] = sum(factors[tap] * taps[tap] for tap in np.flatnonzero(factors))
+        return planes.reshape(len(panels), points, points, channels, self.width)
 
     def type_of(self, weight: TensorType) -> TensorType:
         """The type of the planes: [K / width, m + 2, m + 2, C, width], of the same dtype."""
