@@ -177,7 +177,7 @@ class _Cutter:
 
     def _copy(self, stmt: Stmt) -> Stmt:
         self._copies_left -= 1
-        copy = fresh_copy(stmt, {})
+        copy = fresh_copy(stmt)
         for old, new in zip(_loops(stmt), _loops(copy), strict=True):
             if old.var in self._loop_of:  # those of prefetches and intrinsics are no loops of the schedule
                 self._loop_of[new.var] = self._loop_of[old.var]

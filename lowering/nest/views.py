@@ -55,7 +55,7 @@ def on_memory(stmt: Stmt, placements: Mapping[Buffer, StridedView]) -> Stmt:
             case _:
                 return None
 
-    return rewrite(fresh_copy(stmt, {}), visit)
+    return rewrite(fresh_copy(stmt), visit)
 
 
 def _placed(region: Region, placements: Mapping[Buffer, StridedView]) -> Region:

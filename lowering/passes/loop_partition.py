@@ -143,7 +143,7 @@ class _Partitioner:
     def _border(self, stmt: Stmt, facts: Facts) -> Stmt:
         """A copy of a statement, for the iterations in which the guards may fail: a border, unless guards choose there
         between places of memory, and some of them are decided now: cuts that decide nothing would never end."""
-        copy = simplify(fresh_copy(stmt, {}), facts)
+        copy = simplify(fresh_copy(stmt), facts)
         if _choices(copy) < _choices(stmt):
             return self.stmt(copy, facts)
         outside, self._in_border = self._in_border, True
@@ -169,7 +169,7 @@ class _Partitioner:
             return with_loop_body(loop, self.stmt(body, inside))
         self._copies_left -= 1
         main = self.stmt(body, inside.with_condition(test))
-        rest = self.stmt(as_border(fresh_copy(loop.body, {})), inside.with_lasting(negate(test)))
+        rest = self.stmt(as_border(fresh_copy(loop.body)), inside.with_lasting(negate(test)))
         return with_loop_body(loop, If(test, main, rest))
 
 

@@ -10,7 +10,7 @@ from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...ir.stmt import CallExtern, Evaluate, For, PrimFunc, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, walk, with_body
-from .copying import fresh_copy
+from .copying import CopyPlan
 from .diagnostics import loop_error
 from .folding import add
 
@@ -44,7 +44,8 @@ def _copies(loop: For, max_statements: int) -> Stmt:
             f"unrolling the loop {loop.var.name} makes {size} statements, more than the {max_statements} allowed: "
             "split it and unroll the inner part",
         )
-    return seq(*(fresh_copy(loop.body, {loop.var: _plus(loop.min, i)}) for i in range(extent)))
+    plan = CopyPlan(loop.body, (loop.var,))
+    return seq(*(plan.copy({loop.var: _plus(loop.min, i)}) for i in range(extent)))
 
 
 def _plus(low: Expr, step: int) -> Expr:
