@@ -23,7 +23,7 @@ from ..ir.printer import module_lines
 from ..ir.stmt import IRModule
 from .llvm_memory import require_for_compiling
 from .machine import optimize, target_machine
-from .module import emit_module
+from .module import EmittedModule, emit_module
 from .object_check import check_object
 
 _SOURCES = ("codegen",)
@@ -62,13 +62,32 @@ class CompiledCode:
             return str(machine.emit_assembly(module))
 
 
-def compile_module(module: IRModule, target: Target, options: CodegenOptions | None = None) -> CompiledCode:
-    """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
-    options = options or CodegenOptions()
+@dataclass(frozen=True, slots=True)
+class EmittedCode:
+    """A module as LLVM IR, before LLVM; ``source`` is what its line tables speak of, None if it has none."""
+
+    module: EmittedModule
+    target: Target
+    options: CodegenOptions
+    source: NestSource | None
+
+    def compile(self) -> CompiledCode:
+        """The object code, made by LLVM, which needs neither Python nor its lock, or taken from the cache."""
+        made = self.module
+        return compile_text(made.text, made.entry, made.messages, self.target, self.options, made.externs, self.source)
+
+
+def emit_code(module: IRModule, target: Target, options: CodegenOptions) -> EmittedCode:
+    """Emit a module, whose parallel loops have been outlined."""
     lines = module_lines(module) if options.line_tables else None
     emitted = timed(emit_module, module, target, options, lines)
     source = kept_source(emitted.entry, f"{module}\n") if options.line_tables else None
-    return compile_text(emitted.text, emitted.entry, emitted.messages, target, options, emitted.externs, source)
+    return EmittedCode(emitted, target, options, source)
+
+
+def compile_module(module: IRModule, target: Target, options: CodegenOptions | None = None) -> CompiledCode:
+    """Compile a module, whose parallel loops have been outlined, or take its object code from the cache."""
+    return emit_code(module, target, options or CodegenOptions()).compile()
 
 
 def compile_text(

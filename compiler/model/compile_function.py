@@ -5,15 +5,15 @@ The result is plain data, which goes between processes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 
 from ...artifact.extents import extent_of
 from ...artifact.function import CompiledFunction, TensorSpec
 from ...base.timing import timed
 from ...codegen.abi import symbolic_dims
-from ...codegen.compile import compile_module
+from ...codegen.compile import CompiledCode, EmittedCode, emit_code
 from ...codegen.heap_use import heap_use
 from ...graph.node import Function
 from ...ir.buffer import Buffer
@@ -31,35 +31,57 @@ from .lower_function import lower_function
 from .op_call import op_call
 
 
+@dataclass(frozen=True, slots=True)
+class EmittedFunction:
+    """A closed function as LLVM IR; what it becomes is ``complete``, when LLVM has compiled its code."""
+
+    code: EmittedCode
+    settings: CompileSettings
+    complete: Callable[[CompiledCode], CompiledFunction]
+
+    def compile(self, key: str) -> CompiledFunction:
+        """The function compiled, and put into the cache; ``key`` is its ``function_key``."""
+        made = self.complete(self.code.compile())
+        if self.settings.options.cache:
+            function_cache.put(key, made, self.settings.target)
+        return made
+
+
 def compile_function(key: str, function: Function, settings: CompileSettings) -> CompiledFunction:
     """Lower and compile a closed function made by ``as_function``; ``key`` is its ``function_key``."""
-    symbol = entry_symbol(function)
-    nest, choices, work, _ = lower_function(function, settings, symbol)
+    return emit_function(function, settings).compile(key)
+
+
+def emit_function(function: Function, settings: CompileSettings) -> EmittedFunction:
+    """Lower and emit a closed function made by ``as_function``: all that is done in Python."""
+    nest, choices, work, _ = lower_function(function, settings, entry_symbol(function))
     func = timed(run_short_loops_alone, nest)
-    code = timed(compile_module, timed(outline_parallel, func), settings.target, replace(settings.options, cache=False))
+    emitted = timed(emit_code, timed(outline_parallel, func), settings.target, replace(settings.options, cache=False))
     dims = {dim: dim.name for dim in symbolic_dims(func)}
     heap = timed(heap_use, func)
-    made = CompiledFunction(
-        function.name,
-        code.entry,
-        tuple(dims.values()),
-        choices,
-        code.messages,
-        timed(func_text, func),
-        code.llvm_ir,
-        code.object,
-        code.externs,
-        extent_of(work, dims),
-        extent_of(simplify(_traffic(func.buffers)), dims),
-        op_call(function, dims),
-        tuple(_spec(buffer, dims) for buffer in func.buffers),
-        "" if code.source is None else code.source.text,
-        extent_of(heap.once, dims),
-        extent_of(heap.each, dims),
-    )
-    if settings.options.cache:
-        function_cache.put(key, made, settings.target)
-    return made
+    text = timed(func_text, func)
+
+    def complete(code: CompiledCode) -> CompiledFunction:
+        return CompiledFunction(
+            function.name,
+            code.entry,
+            tuple(dims.values()),
+            choices,
+            code.messages,
+            text,
+            code.llvm_ir,
+            code.object,
+            code.externs,
+            extent_of(work, dims),
+            extent_of(simplify(_traffic(func.buffers)), dims),
+            op_call(function, dims),
+            tuple(_spec(buffer, dims) for buffer in func.buffers),
+            "" if code.source is None else code.source.text,
+            extent_of(heap.once, dims),
+            extent_of(heap.each, dims),
+        )
+
+    return EmittedFunction(emitted, settings, complete)
 
 
 def _spec(buffer: Buffer, names: Mapping[Dim, str]) -> TensorSpec:

@@ -11,28 +11,32 @@ import logging
 import pickle
 import signal
 import subprocess
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
+from functools import partial
 from queue import SimpleQueue
-from typing import IO, NamedTuple, Self
+from typing import IO, NamedTuple, Self, TypeVar
 
 from ...artifact.function import CompiledFunction
 from ...base.child_python import python_command
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ...base.garbage import OBJECTS_BETWEEN_COLLECTIONS
 from ...base.memory import is_memory_limited, memory_errors
-from ...base.timing import CompileTiming, TimedStage, add_part
+from ...base.timing import CURRENT, CompileTiming, TimedStage, add_part, merged
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
 from ..selection.workload import workloads_of
 from ..settings import CompileSettings
-from .compile_function import compile_function
+from .compile_function import EmittedFunction, emit_function
 from .function_cache import function_cache, function_key
 from .op_call import packed_function
 
 _log = logging.getLogger("loopwright.cache")
+T = TypeVar("T")
 LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
 _CALLS_A_WORKER = 25
@@ -125,10 +129,33 @@ def compile_all(work: Mapping[str, Job], workers: Workers, progress: Progress) -
     if workers.jobs > 1 and len(missing) >= LEAST_FOR_WORKERS:
         done.update(_compile_in_workers(missing, workers.start(len(missing)), progress))
     else:
-        for key, job in missing.items():
-            done[key], _ = _timed_compilation(key, job)
-            progress(job.function.name)
+        done.update(_compile_here(missing, progress))
     log_counts(len(work) - len(missing), len(missing))
+    return done
+
+
+def _compile_here(work: Mapping[str, Job], progress: Progress) -> dict[str, CompiledFunction]:
+    """Compile in this process: LLVM compiles a function, in a thread of its own, while Python lowers the next ones."""
+    done: dict[str, CompiledFunction] = {}
+    waiting: deque[tuple[str, Future[_Answer]]] = deque()
+
+    def take_first() -> None:
+        key, future = waiting.popleft()
+        answer = future.result()
+        add_part(answer.timing)
+        done[key] = answer.made
+        progress(work[key].function.name)
+
+    with ThreadPoolExecutor(1) as llvm:
+        try:
+            for key, job in work.items():
+                waiting.append((key, llvm.submit(_completed, key, job, *_emitted(job))))
+                while waiting and waiting[0][1].done():
+                    take_first()
+            while waiting:
+                take_first()
+        finally:
+            llvm.shutdown(cancel_futures=True)
     return done
 
 
@@ -174,9 +201,28 @@ class _Answer(NamedTuple):
 
 
 def _timed_compilation(key: str, job: Job) -> _Answer:
-    with TimedStage(job.function.name, "function") as stage:
-        made = compile_function(key, job.function, job.settings)
-    return _Answer(made, stage.timing)
+    return _completed(key, job, *_emitted(job))
+
+
+def _emitted(job: Job) -> tuple[EmittedFunction, CompileTiming]:
+    return _apart(job, partial(emit_function, job.function, job.settings))
+
+
+def _completed(key: str, job: Job, emitted: EmittedFunction, before: CompileTiming) -> _Answer:
+    made, after = _apart(job, partial(emitted.compile, key))
+    return _Answer(made, *merged((before, after)))
+
+
+def _apart(job: Job, run: Callable[[], T]) -> tuple[T, CompileTiming]:
+    """What a part of a compilation returns, and its timing, which is part of no other one yet."""
+
+    def timed_run() -> tuple[T, CompileTiming]:
+        CURRENT.set(None)
+        with TimedStage(job.function.name, "function") as stage:
+            made = run()
+        return made, stage.timing
+
+    return copy_context().run(timed_run)
 
 
 class _Worker:

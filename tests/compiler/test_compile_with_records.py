@@ -8,7 +8,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.artifact.options import CodegenOptions
-from loopwright.compiler.model import compile_function as compile_module
+from loopwright.compiler.model import compile_function
 from loopwright.compiler.model.function_cache import function_cache, function_key
 from loopwright.compiler.model.lower_function import lower_function
 from loopwright.compiler.model.units import in_order
@@ -86,7 +86,7 @@ def test_unrelated_records_leave_the_cache_hits(tmp_path, monkeypatch):
     def refuse(*_):
         raise NotImplementedError("nothing is to be compiled from here on")
 
-    monkeypatch.setattr(compile_module, "compile_module", refuse)
+    monkeypatch.setattr(compile_function, "emit_code", refuse)
     other = lw.nn.matmul(A, lw.var("b", (20, 41)))
     again = lw.compile(MODEL, jobs=1, records=records(call=other))
     assert again.functions == first.functions

@@ -17,7 +17,7 @@ MODEL = lw.Function([X, W], lw.nn.softmax(lw.nn.relu(PRODUCT)))
 
 @pytest.fixture
 def no_compiling(monkeypatch):
-    monkeypatch.setattr(compile_function, "compile_module", None)
+    monkeypatch.setattr(compile_function, "emit_code", None)
     function_cache.function_cache.clear()
 
 

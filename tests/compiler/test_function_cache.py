@@ -108,7 +108,7 @@ def test_equal_functions_of_other_models_are_taken_from_memory(monkeypatch, capl
     def fail(*_):
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr(workers, "compile_function", fail)
+    monkeypatch.setattr(workers, "emit_function", fail)
     before = function_cache.info().memory_hits
     with caplog.at_level(logging.INFO, "loopwright.cache"):
         again = compile_model(model("second"), CompileSettings(TARGET))
