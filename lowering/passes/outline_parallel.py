@@ -14,6 +14,7 @@ from ...ir.build import index_var
 from ...ir.expr import Load, Var
 from ...ir.stmt import Allocate, CallExtern, For, IRModule, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, bound_vars, memory_written, rewrite, walk, with_body, with_children
+from .chunk_rows import in_rows
 from .folding import add, subtract
 
 
@@ -50,7 +51,7 @@ class _Outliner:
         begin, end = index_var("begin"), index_var("end")
         low, extent, serial = add(begin, loop.min), subtract(end, begin), rewrite(loop.body, _serial)
         inner = dataclasses.replace(loop, min=low, extent=extent, kind="serial", body=serial)
-        body = _hoist_allocations(inner)
+        body = _hoist_allocations(inner) if self.keep_loops else _innermost_in_rows(_hoist_allocations(inner))
         captures = tuple(dict.fromkeys((*_captures(body, {begin, end}), *self.loops)))
         written = memory_written(body)
         outputs = tuple(c for c in captures if isinstance(c, Buffer) and c.data in written)
@@ -69,6 +70,13 @@ def _hoist_allocations(loop: For) -> Stmt:
         return loop
     inner = dataclasses.replace(loop, body=loop.body.body)
     return Allocate(loop.body.buffer, _hoist_allocations(inner))
+
+
+def _innermost_in_rows(chunk: Stmt) -> Stmt:
+    """A chunk's loop in rows, within what is allocated around it."""
+    if isinstance(chunk, Allocate):
+        return dataclasses.replace(chunk, body=_innermost_in_rows(chunk.body))
+    return in_rows(chunk) if isinstance(chunk, For) else chunk
 
 
 def _captures(body: Stmt, own: set[Var]) -> tuple[Buffer | Var, ...]:
