@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..graph.node import Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.constants import ONE, ZERO
-from ..ir.expr import Expr
+from ..ir.expr import Expr, Var
 from ..ir.extent_bounds import bounds_of
 from ..ir.makers import maximum
 from ..ir.simplify import simplify
@@ -37,11 +37,11 @@ class Appended:
     alike: bool
 
 
-def appended_rows(node: OnnxNode, elements: Sequence[Node]) -> tuple[Appended, list[Node]]:
-    """The rows that a body gives for what it appends. Raises ``ModelError`` for tensors of different ranks or
-    dtypes."""
+def appended_rows(node: OnnxNode, elements: Sequence[Node], born: frozenset[Var]) -> tuple[Appended, list[Node]]:
+    """The rows that a body gives for what it appends; ``born`` are the extents that an iteration computes. Raises
+    ``ModelError`` for tensors of different ranks or dtypes, and where nothing tells how large they get."""
     kinds = [tensor_of(element) for element in elements]
-    inner = {v for kind in kinds for extent in kind.shape for v in free_vars(extent)} & node.shapes.bounds.most.keys()
+    inner = {v for kind in kinds for extent in kind.shape for v in free_vars(extent)} & born
     if not inner and all(kind is kinds[0] for kind in kinds):
         return Appended(len(elements), alike=True), list(elements)
     if len({(kind.ndim, kind.dtype) for kind in kinds}) > 1:
@@ -49,7 +49,7 @@ def appended_rows(node: OnnxNode, elements: Sequence[Node]) -> tuple[Appended, l
     rooms = [bounds_of(math.prod(kind.shape, start=ONE), node.shapes.bounds.most)[1] for kind in kinds]
     room: Expr = ZERO
     for most in rooms:
-        if most is None:
+        if most is None or born & set(free_vars(most)):
             raise node.unsupported("a loop that appends tensors of which nothing tells how large they get")
         room = simplify(maximum(room, most))
     rows = []

@@ -12,6 +12,7 @@ from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ir.constants import ONE, ZERO
 from ..ir.expr import Expr
+from ..ir.expr import Var as Symbol
 from ..ir.makers import as_index, maximum
 from ..ir.simplify import simplify
 from ..ir.visit import free_vars
@@ -102,12 +103,22 @@ class LoopBody:
                 bound[name] = varying[k].taken(node, own) if k in varying else own[0]
             holds, *results = self.subgraphs.results(graph, bound)
             self.subgraphs.move_out(before, params)
-            return self._parts(varying, params, holds, results)
+            return self._parts(varying, params, holds, results, self._born_inside(before))
         finally:
             bounds.loops -= 1
 
+    def _born_inside(self, before: int) -> frozenset[Symbol]:
+        """The extents that an iteration computes: those of witnesses behind the first ones that lie in the body."""
+        witnesses = (w for w in self.node.shapes.inputs[before:] if w not in self.subgraphs.moved_out)
+        return frozenset(v for witness in witnesses for extent in tensor_of(witness).shape for v in free_vars(extent))
+
     def _parts(
-        self, varying: Mapping[int, VaryingValue], params: tuple[Var, ...], holds: Value, results: Sequence[Value]
+        self,
+        varying: Mapping[int, VaryingValue],
+        params: tuple[Var, ...],
+        holds: Value,
+        results: Sequence[Value],
+        inner: frozenset[Symbol],
     ) -> ImportedBody:
         node = self.node
         carried: list[Node] = []
@@ -122,19 +133,18 @@ class LoopBody:
             added = results[k]
             if not isinstance(added, Growing):
                 raise node.unsupported(f"a loop that hands on {value_text(added)} and not what it was given, longer,")
-            appended[k], own = appended_rows(node, added.added)
+            appended[k], own = appended_rows(node, added.added, inner)
             rows += own
         first_row = len(self.tensors) + len(self.sequences)
         for number, result in enumerate(results[first_row:], 1 + first_row):
-            rows.append(self._row(_tensor(node, result, "stacks"), self.graph.output[number]))
+            rows.append(self._row(_tensor(node, result, "stacks"), self.graph.output[number], inner))
         first = tuple(varying[k].put(node, value) if k in varying else (value,) for k, value in self.tensors.items())
         ends = _tensor(node, holds, "gives, for a condition,")
         return ImportedBody(node, varying, params, first, ends, carried, rows, appended, types)
 
-    def _row(self, row: Node, declared: ValueInfoProto) -> Node:
+    def _row(self, row: Node, declared: ValueInfoProto, inner: frozenset[Symbol]) -> Node:
         row = self._as_declared(row, declared)
-        inner = {v for extent in tensor_of(row).shape for v in free_vars(extent)} & self.node.shapes.bounds.most.keys()
-        if inner:
+        if inner & {v for extent in tensor_of(row).shape for v in free_vars(extent)}:
             raise self.node.unsupported(f"stacking rows of {row.type}, whose extents are those of one iteration,")
         return row
 

@@ -21,7 +21,7 @@ from .makers import as_index, maximum, minimum
 from .simplify import simplify
 
 MAX_LENGTH = 512
-"""Longer texts are taken for names, as Python's parser recurses."""
+"""Longer texts of models are taken for names, as Python's parser recurses."""
 MAX_NUMBER = 2**47
 
 
@@ -29,10 +29,10 @@ class _NotAFormulaError(Exception):
     """The text is none that the grammar has."""
 
 
-def parse_extent(text: str, dimension: Callable[[str], Expr]) -> Expr | None:
+def parse_extent(text: str, dimension: Callable[[str], Expr], longest: int = MAX_LENGTH) -> Expr | None:
     """The index expression that a text stands for, in normal form; ``dimension`` gives what its names stand for. None
-    for what is not of the grammar, such as a name with dots in it."""
-    if len(text) > MAX_LENGTH:
+    for what is not of the grammar, such as a name with dots in it, or is longer than ``longest`` characters."""
+    if len(text) > longest:
         return None
     try:
         return simplify(_read(ast.parse(text.strip(), mode="eval").body, dimension).floor())

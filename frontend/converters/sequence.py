@@ -7,19 +7,38 @@ left to a run: sequences whose length only that knows, and positions where tenso
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import ONE, const_int
+from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
 from ...ops.definition.relations import normalize_axis
-from ...ops.families.binary import add, divide, less, maximum, minimum, mod, multiply, subtract
+from ...ops.families.assume_extent import assume_extent
+from ...ops.families.binary import (
+    add,
+    divide,
+    equal,
+    greater_equal,
+    less,
+    logical_and,
+    maximum,
+    minimum,
+    mod,
+    multiply,
+    subtract,
+)
+from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
+from ...ops.families.cumsum import cumsum
 from ...ops.families.gather import take
+from ...ops.families.reduce import all as all_of
+from ...ops.families.reduce import sum as sum_of
 from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.reshape import expand_dims, reshape, squeeze
 from ...ops.families.select import where
@@ -30,9 +49,11 @@ from .. import ragged
 from ..integers import as_vector, integers, steps_between
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from ..reshaping import reshape_to
 from ..tensors import element_type
 from ..values import Absent, Growing, Listed, Possible, Ragged, SequenceValue, Value, value_text
 from . import run_time_operands
+from .creation import value_everywhere
 from .run_time_operands import numbers_up_to
 
 MOST_PARTS = 256
@@ -148,7 +169,8 @@ def _split(node: OnnxNode) -> Value:
     if sections is None:
         return _into_rows(node, axis, extent, node.flag("keepdims", True))
     if tensor_of(sections).ndim == 1:
-        return Listed(tuple(_by_extents(node, axis)))
+        known = const_int(tensor_of(sections).shape[0]) is not None
+        return Listed(tuple(_by_extents(node, axis))) if known else _by_open_extents(node, axis)
     if isinstance(sections, Constant) and extent is not None:
         size = node.constant_int(1, "the extent of the parts") or 0
         if size < 1:
@@ -173,41 +195,93 @@ def _into_rows(node: OnnxNode, axis: int, extent: int | None, keep: bool) -> Val
     return ragged.of_rows(node, node.finish(expand_dims(rows, (axis + 1,)) if keep else rows))
 
 
+def _by_open_extents(node: OnnxNode, axis: int) -> Ragged:
+    """Parts of extents that a vector of open length has. Each run checks that together they are the axis."""
+    same = value_everywhere(node[1])
+    if same is not None and same > 0:
+        return _into_equal_parts(node, axis, int(same))
+    extents = node.finish(as_vector(node[1]))
+    whole = node.shapes.stand_for([node.type().shape[axis]])
+    fits = logical_and(all_of(greater_equal(extents, integers(0))), equal(sum_of(extents), squeeze(whole)))
+    (total,) = node.extents_of(
+        where(fits, whole, integers([-1])), "what the extents of the parts come to, -1 where that is not the axis,"
+    )
+    x = node.finish(assume_extent(node[0], axis, as_index(total), node.shapes.inputs))
+    begins = node.finish(subtract(cumsum(extents, 0), extents))
+    of_parts = _Pieces(node, x, axis, lambda places: _last_begun(begins, places), begins, extents)
+    return Ragged(of_parts.elements(), of_parts.shapes())
+
+
+def _into_equal_parts(node: OnnxNode, axis: int, extent: int) -> Ragged:
+    """Parts of one extent that is known, as many as the vector of extents is long."""
+    count, inputs = node.type(1).shape[0], node.shapes.inputs
+    x = assume_extent(node[0], axis, simplify(count * extent), inputs)
+    shape = tensor_of(x).shape
+    parts = reshape_to(x, (*shape[:axis], count, extent, *shape[axis + 1 :]), inputs)
+    order = [axis, *(k for k in range(node.rank + 1) if k != axis)]
+    return ragged.of_rows(node, node.finish(transpose(parts, order) if axis else parts))
+
+
+def _last_begun(begins: Node, places: Node) -> Node:
+    """Which parts elements are of, by where parts begin: the last one that begins there, or before."""
+    begun = greater_equal(expand_dims(places, (1,)), expand_dims(begins, (0,)))
+    return subtract(sum_of(cast(begun, "int64"), (1,)), integers(1))
+
+
 def _into_pieces(node: OnnxNode, axis: int) -> Ragged:
     """Parts of an extent that only a run knows, or of an axis whose extent is open; the last may be smaller."""
-    shape, inputs = node.type().shape, node.shapes.inputs
-    whole, size = node.shapes.stand_for([shape[axis]]), node.finish(as_vector(node[1]))
+    whole, size = node.shapes.stand_for([node.type().shape[axis]]), node.finish(as_vector(node[1]))
     count = node.finish(steps_between(integers([0]), whole, maximum(size, integers([1]))))
     (number,) = node.extents_of(where(less(size, integers([1])), integers([-1]), count), "how many parts there are")
-    begins = multiply(numbers_up_to(node, number), size)
-    extents = minimum(size, subtract(whole, begins))
-    columns = [
-        expand_dims(extents, (1,))
-        if k == axis
-        else broadcast_to_extents(expand_dims(node.shapes.stand_for([extent]), (0,)), [number, 1], inputs)
-        for k, extent in enumerate(shape)
-    ]
-    return Ragged(_in_pieces(node, axis, size), node.finish(concatenate(columns, 1)))
-
-
-def _in_pieces(node: OnnxNode, axis: int, size: Node) -> Node:
-    """The elements of all parts, one part behind the other, each in its own order."""
-    shape = node.type().shape
-    flat = node.finish(reshape(node[0], (-1,)))
-    if all(const_int(extent) == 1 for extent in shape[:axis]):
-        return flat
-    rows, behind = (simplify(math.prod(part, start=ONE)) for part in (shape[:axis], shape[axis + 1 :]))
-    before, whole, after, line = (
-        node.shapes.stand_for([extent]) for extent in (rows, shape[axis], behind, simplify(shape[axis] * behind))
+    begins = node.finish(multiply(numbers_up_to(node, number), size))
+    extents = node.finish(minimum(size, subtract(whole, begins)))
+    of_parts = _Pieces(
+        node, node[0], axis, lambda places: divide(places, maximum(size, integers([1]))), begins, extents
     )
-    place = numbers_up_to(node, tensor_of(flat).shape[0])
-    full = maximum(multiply(multiply(size, before), after), integers([1]))
-    part = divide(place, full)
-    begin = multiply(part, size)
-    width = maximum(multiply(minimum(size, subtract(whole, begin)), after), integers([1]))
-    inside = subtract(place, multiply(part, full))
-    source = add(add(multiply(divide(inside, width), line), multiply(begin, after)), mod(inside, width))
-    return node.finish(take(flat, source, 0))
+    return Ragged(of_parts.elements(), of_parts.shapes())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pieces:
+    """The parts that an axis of a tensor is cut into, whose number only a run knows."""
+
+    node: OnnxNode
+    x: Node
+    axis: int
+    part_of: Callable[[Node], Node]
+    """Which parts places on the axis are of."""
+    begins: Node
+    extents: Node
+
+    def shapes(self) -> Node:
+        """The extents of all parts, a row for each."""
+        number = tensor_of(self.extents).shape[0]
+        columns = [
+            expand_dims(self.extents, (1,)) if k == self.axis else self._everywhere(extent, number)
+            for k, extent in enumerate(tensor_of(self.x).shape)
+        ]
+        return self.node.finish(concatenate(columns, 1))
+
+    def _everywhere(self, extent: Expr, number: Expr) -> Node:
+        column = expand_dims(self.node.shapes.stand_for([extent]), (0,))
+        return broadcast_to_extents(column, [number, 1], self.node.shapes.inputs)
+
+    def elements(self) -> Node:
+        """The elements of all parts, one part behind the other, each in its own order."""
+        node, shape, axis = self.node, tensor_of(self.x).shape, self.axis
+        flat = node.finish(reshape(self.x, (-1,)))
+        if all(const_int(extent) == 1 for extent in shape[:axis]):
+            return flat
+        rows, behind = (simplify(math.prod(part, start=ONE)) for part in (shape[:axis], shape[axis + 1 :]))
+        before, after, line = (node.shapes.stand_for([e]) for e in (rows, behind, simplify(shape[axis] * behind)))
+        place = numbers_up_to(node, tensor_of(flat).shape[0])
+        full = maximum(multiply(before, after), integers([1]))
+        part = node.finish(self.part_of(divide(place, full)))
+        begin, extent = (take(vector, part, 0) for vector in (self.begins, self.extents))
+        width = maximum(multiply(extent, after), integers([1]))
+        inside = subtract(place, multiply(begin, full))
+        source = add(add(multiply(divide(inside, width), line), multiply(begin, after)), mod(inside, width))
+        return node.finish(take(flat, source, 0))
 
 
 @converter("Optional", 15, 28)

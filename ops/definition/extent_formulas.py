@@ -26,6 +26,8 @@ from .attrs import all_non_negative
 
 OF = ("x", "tensors whose extents formulas are over; their elements are not read")
 """The argument of operators that read nothing else of their arguments."""
+LONGEST = 1 << 16
+"""The characters of a formula at most. The compiler writes it itself, so that it may be longer than those of models."""
 FORMULAS = "numbers, and formulas over the extents of the arguments, as x0_1 + 1"
 
 
@@ -53,7 +55,7 @@ def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) ->
 
     if isinstance(formula, int):
         return as_index(formula)
-    extent = parse_extent(formula, dimension)
+    extent = parse_extent(formula, dimension, LONGEST)
     if extent is None:
         raise TypeInferenceError(f"{formula!r} is no formula for an extent")
     return extent

@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 import loopwright as lw
 from loopwright import onnx_backend
 
-FLOAT, INT = TensorProto.FLOAT, TensorProto.INT64
+BOOL, FLOAT, INT = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
 
 
 def tensor(name, shape, kind=FLOAT):
@@ -469,3 +469,67 @@ def test_a_node_runs_on_lists():
     assert_same(onnx_backend.run_node(insert, [tensors, t, np.array(1)]), [[tensors[0], t, tensors[1]]])
     with pytest.raises(lw.RuntimeArgumentError, match="the input s is None"):
         onnx_backend.run_node(insert, [None, t, np.array(1)])
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("open_axis", [True, False])
+def test_a_vector_of_open_length_says_into_which_parts_a_tensor_is_split(axis, open_axis):
+    extents = ["a", "b", "c"] if open_axis else [6, 6, 6]
+    model = model_of(
+        [node("SplitToSequence", ["x", "parts"], ["s"], axis=axis), node("SequenceAt", ["s", "p"], ["y"])],
+        [tensor("x", extents), tensor("parts", ["n"], INT), tensor("p", [], INT)],
+        ["s", "y"],
+    )
+    engine = lw.Engine(lw.compile(model, jobs=1, progress=False))
+    x = arange(6, 6, 6)
+    for parts in ([2, 0, 3, 1], [6], [0, 6], [1] * 6):
+        wanted = np.split(x, np.cumsum(parts)[:-1], axis)
+        assert_same(engine({"x": x, "parts": np.array(parts), "p": np.array(-1)}), [wanted, wanted[-1]])
+    for parts in ([2, 3], [4, 4], [8, -2]):
+        with pytest.raises(lw.RuntimeArgumentError, match="what the extents of the parts come to, -1"):
+            engine({"x": x, "parts": np.array(parts), "p": np.array(0)})
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_parts_of_one_extent_are_alike_however_many_there_are(size, axis):
+    """Exporters write ``ConstantOfShape`` of ones for rows; what has the shape of a part has a known number of axes."""
+    nodes = [
+        node("ConstantOfShape", ["n"], ["parts"], value=helper.make_tensor("v", INT, [1], [size])),
+        node("SplitToSequence", ["x", "parts"], ["s"], axis=axis),
+        node("SequenceAt", ["s", "p"], ["part"]),
+        node("Shape", ["part"], ["shape"]),
+        node("ConcatFromSequence", ["s"], ["y"], axis=axis),
+    ]
+    inputs = [tensor("x", ["a", "b"]), tensor("n", [1], INT), tensor("p", [], INT)]
+    engine = lw.Engine(lw.compile(model_of(nodes, inputs, ["part", "shape", "y"]), jobs=1, progress=False))
+    x = arange(6, 6)
+    part = np.split(x, 6 // size, axis)[1]
+    feed = {"x": x, "n": np.array([6 // size]), "p": np.array(1)}
+    assert_same(engine(feed), [part, np.array(part.shape), x])
+    with pytest.raises(lw.RuntimeArgumentError):
+        engine(feed | {"n": np.array([5])})
+
+
+def test_tensors_appended_by_a_loop_whose_size_data_decide_are_refused():
+    """Not taken for tensors of one shape, which would be an error of the compiler's own."""
+    body = helper.make_graph(
+        [
+            node("Gather", ["sizes", "i"], ["size"]),
+            node("Reshape", ["size", "one"], ["shape"]),
+            node("ConstantOfShape", ["shape"], ["made"]),
+            node("SequenceInsert", ["s", "made"], ["t"]),
+            node("Identity", ["c"], ["d"]),
+        ],
+        "body",
+        [tensor("i", [], INT), tensor("c", [], BOOL), helper.make_tensor_sequence_value_info("s", FLOAT, None)],
+        [tensor("d", [], BOOL), helper.make_tensor_sequence_value_info("t", FLOAT, None)],
+    )
+    nodes = [
+        node("SequenceEmpty", [], ["none"]),
+        node("Size", ["sizes"], ["n"]),
+        helper.make_node("Loop", ["n", "", "none"], ["all"], body=body),
+        node("ConcatFromSequence", ["all"], ["y"], axis=0),
+    ]
+    with pytest.raises(lw.ModelError, match="nothing tells how large they get"):
+        lw.from_onnx(model_of(nodes, [tensor("sizes", ["k"], INT)], ["y"], {"one": np.array([1])}))

@@ -4,6 +4,11 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.extent_text import MAX_LENGTH
+from loopwright.ir.makers import as_index
+from loopwright.ir.simplify import simplify
+from loopwright.ir.visit import substitute
+from loopwright.ops.definition.extent_formulas import as_formulas, extent_of_formula
 from loopwright.ops.families.assume_extent import assume_extent
 
 
@@ -22,3 +27,15 @@ def test_no_kernel_knows_an_extent_by_two_names():
     halved = a[:, ::2]
     expected = halved / halved.sum(axis=2, keepdims=True) + 1
     np.testing.assert_allclose(found, expected.transpose(0, 2, 1)[:, :, None], rtol=1e-5)
+
+
+def test_formulas_of_the_compiler_may_be_longer_than_those_of_models():
+    """As those of shapes that follow from many windows, one behind the other."""
+    n = te.var("n")
+    extent = sum((te.maximum(n // k - k, 0) for k in range(2, 60)), n)
+    x = lw.var("x", (extent,))
+    (formula,), tellers = as_formulas([extent], [lw.var("told", (n,))])
+    assert len(formula) > MAX_LENGTH
+    found = extent_of_formula(formula, [x.type, *(teller.type for teller in tellers)])
+    values = [simplify(substitute(e, {n: as_index(1000)})) for e in (found, extent)]
+    assert values[0] is values[1]
