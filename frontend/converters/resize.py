@@ -21,6 +21,7 @@ from ...ops.definition.relations import normalize_axis
 from ...ops.families.grid_sample import grid_sample
 from ...ops.families.resize import Resized, resize_axes
 from ...ops.families.resize_math import Interpolation
+from ..assumed_extent import with_extent
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from . import run_time_resize
@@ -184,4 +185,5 @@ GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 def _grid_sample(node: OnnxNode) -> Node:
     mode = node.string("mode", "linear")
     padding, align = node.string("padding_mode", "zeros"), node.flag("align_corners")
-    return grid_sample(node[0], node[1], GRID_MODES.get(mode, mode), padding, align)
+    grid = with_extent(node[1], tensor_of(node[1]).ndim - 1, node.rank - 2) if tensor_of(node[1]).ndim else node[1]
+    return grid_sample(node[0], grid, GRID_MODES.get(mode, mode), padding, align)

@@ -693,3 +693,14 @@ def test_the_channels_of_integers_are_those_of_the_weights_of_their_convolution(
     )
     made.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
     agrees(made, {"x": x, "shape": np.array([1, 8, 22])} if born else {"x": x})
+
+
+def test_a_grid_of_open_extents_has_a_coordinate_for_each_axis_of_an_image():
+    made = model(
+        [node("GridSample", "x grid", "z")],
+        {"x": (FLOAT, ["n", "c", "h", "w"]), "grid": (FLOAT, ["n", "i", "j", "k"])},
+        ["z"],
+    )
+    compiled = agrees(made, {"x": floats(2, 3, 5, 6), "grid": floats(2, 4, 3, 2, seed=1) / 2})
+    with pytest.raises(lw.RuntimeArgumentError, match=r"should have shape \(n, i, j, 2\)"):
+        compiled({"x": floats(2, 3, 5, 6), "grid": floats(2, 4, 3, 3)})
