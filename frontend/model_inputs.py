@@ -21,7 +21,7 @@ from ..ir.simplify import simplify
 from .refusal_causes import UnsupportedTypeError
 from .shown_results import unique_name
 from .tensors import Symbols, bind_dimensions, bind_formulas, element_type, holds_strings, value_type
-from .values import Absent, Entries, Listed, Ragged, Value, form_of, nodes_of
+from .values import Absent, Entries, Listed, Ragged, Value, element_nodes, form_of, nodes_of
 
 Shapes = Mapping[str, object]
 """As a caller gives them: the shape of a tensor, a list of the shapes of a sequence's, None for an empty optional."""
@@ -83,6 +83,7 @@ def model_inputs(fed: Sequence[ValueInfoProto], shapes: Shapes | None) -> ModelI
     texts = [i.name for i, proto in tensors if holds_strings(proto)]
     strings = [value for name in texts if isinstance(value := values[name], Var)]
     strings += [part for i in fed if _is_map(i.type) for part in _texts_of(i, values[i.name])]
+    strings += [part for i in fed if _is_sequence(i.type) for part in _texts_of_sequence(i, values[i.name])]
     return ModelInputs(values, tuple(strings), symbols)
 
 
@@ -152,6 +153,12 @@ def _texts_of(info: ValueInfoProto, entries: Value) -> Iterator[Var]:
             yield part
 
 
+def _texts_of_sequence(info: ValueInfoProto, sequence: Value) -> Iterator[Var]:
+    """The tensors of a sequence, or what holds their elements, if these are spans of strings."""
+    if holds_strings(_tensor_of(info.type)):
+        yield from (part for part in element_nodes(sequence) if isinstance(part, Var))
+
+
 def _tensor_of(proto: TypeProto) -> TypeProto:
     """The type of a tensor, or of those of a sequence."""
     inner = _inside_optional(proto)
@@ -167,8 +174,9 @@ def _listed(info: ValueInfoProto, shapes: Sequence[GivenShape]) -> Listed:
         bare = TypeProto()
         bare.tensor_type.elem_type = proto.tensor_type.elem_type
         bounded = extents_by_name(shape)
-        elements.append(Var(f"{info.name}.{number}", value_type(bare, where, bounded, shape)))
-    return Listed(tuple(elements), element_type(proto.tensor_type.elem_type, _where(info)))
+        elements.append(Var(f"{info.name}.{number}", value_type(bare, where, bounded, shape, spans=True)))
+    kind = INT64 if holds_strings(proto) else element_type(proto.tensor_type.elem_type, _where(info))
+    return Listed(tuple(elements), kind)
 
 
 def _ragged(info: ValueInfoProto) -> Ragged:
@@ -180,7 +188,7 @@ def _ragged(info: ValueInfoProto) -> Ragged:
             f"input {info.name!r} is a sequence of tensors whose rank is not declared: give the shapes of its tensors "
             f"by shapes=, as in {{{info.name!r}: [(3,), (4,)]}}"
         )
-    kind = value_type(proto, where, {})
+    kind = value_type(proto, where, {}, spans=True)
     shape = kind.shape if kind.static_shape is not None else None
     length = index_var(f"{info.name}_length")
     total: Expr = index_var(f"{info.name}_elements")

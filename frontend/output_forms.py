@@ -19,23 +19,25 @@ from ..graph.node import Constant, Node, tensor_of
 from ..ops.families.gather import take
 from ..ops.families.unary import identity
 from .string_values import StringTensor, constant_strings, merged
-from .values import Value, nodes_of
+from .values import Ragged, Value, element_nodes, mapped, nodes_of
 
 MOVES = frozenset(
-    {"ArrayFeatureExtractor", "Compress", "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
-     "GatherND", "Identity", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice",
-     "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"}
+    {"ArrayFeatureExtractor", "Compress", "Concat", "ConcatFromSequence", "DepthToSpace", "Expand", "Flatten", "Gather",
+     "GatherElements", "GatherND", "Identity", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements",
+     "ScatterND", "Slice", "SpaceToDepth", "Split", "SplitToSequence", "Squeeze", "Tile", "Transpose", "Unsqueeze",
+     "Where"}
 )  # fmt: skip
 """Operators whose outputs are elements of their inputs, whatever these stand for."""
 OF_SEQUENCES = frozenset(
     {"Optional", "OptionalGetElement", "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase",
      "SequenceInsert"}
 )  # fmt: skip
-"""Operators that hand whole tensors on, whatever these stand for."""
+"""Operators that hand whole tensors on, whatever these stand for; at positions that only a run knows they move
+elements."""
 READS = frozenset(
     {"Cast", "CastLike", "CastMap", "CategoryMapper", "DictVectorizer", "Equal", "LabelEncoder", "OneHotEncoder",
      "OptionalHasElement", "RegexFullMatch", "SequenceLength", "Shape", "Size", "StringConcat", "StringNormalizer",
-     "StringSplit", "TfIdfVectorizer", "Tokenizer"}
+     "StringSplit", "TfIdfVectorizer", "Tokenizer", "Unique"}
 )  # fmt: skip
 """Operators whose converters ask for the strings that an input has."""
 
@@ -113,18 +115,26 @@ class OutputForms:
         if not others or operator in READS:
             return Moved(values)
         whole = all(value is None or isinstance(value, Node) for value in values)
-        if operator in OF_SEQUENCES or (operator == "Identity" and not whole):
+        if (operator in OF_SEQUENCES and self._at_known_positions(values)) or (operator == "Identity" and not whole):
             return Moved(values, kept=frozenset(others))
         maps = any((form := self.of(value)) is not None and form.kind == "maps" for value in others)
-        if maps or operator not in MOVES or not whole:
+        if maps or operator not in MOVES | OF_SEQUENCES:
             what = "maps can be outputs of a model, but" if maps else "strings are"
             raise ModelError(f"{where}: {what} not the inputs of {operator}")
-        if len(others) == 1 and operator != "Pad" and (form := self.of(parts[0])) is not None:
+        if len(others) == 1 and whole and operator != "Pad" and (form := self.of(parts[0])) is not None:
             return Moved(values, form=form)
         strings = {value: found for value in others if (found := self.strings_of(value)) is not None}
         spans, utf8 = merged(list(strings.values()))
         of = dict(zip(strings, spans, strict=True))
-        return Moved([of.get(value, value) if isinstance(value, Node) else value for value in values], utf8=utf8)
+        given = [None if value is None else mapped(value, lambda part: of.get(part, part)) for value in values]
+        return Moved(given, utf8=utf8)
+
+    def _at_known_positions(self, values: Sequence[Value | None]) -> bool:
+        """Whether sequences among values are of known length, and all tensors that are no strings are known."""
+        tensors = (value for value in values if isinstance(value, Node))
+        return not any(isinstance(value, Ragged) for value in values) and all(
+            isinstance(tensor, Constant) or not self.is_plain(tensor) for tensor in tensors
+        )
 
     def check_plain(self, values: Sequence[Node | None], who: str) -> None:
         """Raise ``ModelError`` for strings and maps among values; ``who`` says who takes or gives them."""
@@ -134,10 +144,10 @@ class OutputForms:
     def hand_on_moved(self, moved: Moved, results: Sequence[Value | None], where: str) -> None:
         """The results of an operator that moves strings are strings, too. Raises ``ModelError`` where an operator on
         sequences makes new values of some."""
-        for part in (part for result in results if result is not None for part in nodes_of(result)):
+        for part in (part for result in results if result is not None for part in element_nodes(result)):
             if moved.form is not None:
                 self._forms[part] = moved.form
             if moved.utf8 is not None:
                 self._utf8[part] = moved.utf8
             if moved.kept and part not in moved.kept and not tensor_of(part).dtype.is_bool:
-                raise ModelError(f"{where}: strings and maps in sequences are moved at known positions only")
+                raise ModelError(f"{where}: maps in sequences are moved at known positions only")

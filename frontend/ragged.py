@@ -44,7 +44,6 @@ def as_ragged(node: OnnxNode, sequence: SequenceValue, like: TensorType | None =
     what an empty one would hold. Raises ``ModelError`` for tensors of different ranks or dtypes."""
     if isinstance(sequence, Ragged):
         return sequence
-    node.forms.check_plain(sequence.elements, f"{node}, of which only a run knows the length or the order, has")
     kinds = [tensor_of(element) for element in sequence.elements]
     first = kinds[0] if kinds else like
     if first is None:

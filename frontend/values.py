@@ -104,6 +104,17 @@ def nodes_of(value: Value) -> tuple[Node, ...]:
             return (value,)
 
 
+def element_nodes(value: Value) -> tuple[Node, ...]:
+    """The nodes that hold elements of a value, not extents or whether it is there."""
+    match value:
+        case Ragged(values):
+            return (values,)
+        case Possible(value=inner):
+            return element_nodes(inner)
+        case _:
+            return nodes_of(value)
+
+
 def with_nodes(value: Value, nodes: Sequence[Node]) -> Value:
     """The value made of other nodes of the same types."""
     match value:

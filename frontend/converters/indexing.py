@@ -10,6 +10,7 @@ from ...graph.node import Constant, Node
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
+from ...ops.definition.relations import normalize_axis
 from ...ops.families import creation, gather, reverse_sequence, scatter, trilu
 from ...ops.families.binary import divide, maximum, mod
 from ...ops.families.concatenate import concatenate
@@ -20,6 +21,8 @@ from ...ops.families.unique import unique
 from ..integers import integers
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from ..string_codes import codes_of
+from ..string_values import StringTensor
 from . import run_time_operands
 from .creation import value_everywhere
 from .run_time_operands import extent_as_number, numbers_up_to
@@ -120,4 +123,11 @@ def _compress(node: OnnxNode) -> Node:
 @converter("Unique", 11, 28)
 def _unique(node: OnnxNode) -> Sequence[Node]:
     axis = node.integer("axis", 0) if node.has("axis") else None
-    return unique(node[0], axis, node.flag("sorted", True))
+    text = node.text(0)
+    if text is None:
+        return unique(node[0], axis, node.flag("sorted", True))
+    strings = StringTensor(text.spans if axis is not None else reshape(text.spans, (-1,)), text.utf8)
+    along = 0 if axis is None else normalize_axis(axis, node.rank)
+    _, first, which, times = unique(codes_of(node, strings), along, node.flag("sorted", True))
+    found = gather.take(strings.spans, first, along)
+    return node.forms.put_strings(StringTensor(found, text.utf8)), first, which, times

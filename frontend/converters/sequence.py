@@ -120,7 +120,6 @@ def _insert(node: OnnxNode) -> Value:
     if isinstance(found, Listed) and (last or number is not None):
         at = len(found.elements) if number is None else number
         return Listed((*found.elements[:at], node[1], *found.elements[at:]))
-    node.forms.check_plain([node[1]], f"{node}, at a position that only a run knows, has")
     return ragged.inserted(node, ragged.as_ragged(node, found, node.type(1)), node[1], node.get(2))
 
 

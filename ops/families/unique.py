@@ -194,7 +194,7 @@ def unique(x: Node, axis: int | None = None, ascending: bool = True) -> tuple[No
     along = 0 if axis is None else axis_of("unique", x, axis)
     rank = tensor_of(items).ndim
     turned = transpose(items, (along, *(k for k in range(rank) if k != along))) if along else items
-    rows = flatten(turned)
+    rows = turned if rank == 2 else flatten(turned)
     if tensor_of(rows).dtype.is_bool:
         rows = cast(rows, "uint8")
     found: Call = UNIQUE_ROWS(rows, attrs=UniqueRowsAttrs(flag(ascending, "ascending")))

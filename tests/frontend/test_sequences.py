@@ -533,3 +533,54 @@ def test_tensors_appended_by_a_loop_whose_size_data_decide_are_refused():
     ]
     with pytest.raises(lw.ModelError, match="nothing tells how large they get"):
         lw.from_onnx(model_of(nodes, [tensor("sizes", ["k"], INT)], ["y"], {"one": np.array([1])}))
+
+
+TEXTS = [np.array(words, object) for words in (["a", "bç"], ["c"], [], ["dd", "e", "f"])]
+TEXT = TensorProto.STRING
+
+
+def sequence_of_strings(name):
+    return helper.make_tensor_sequence_value_info(name, TEXT, ["n"])
+
+
+@pytest.mark.parametrize("form", ["ragged", "listed"])
+def test_sequences_may_be_of_strings(form):
+    """As inputs and outputs, at positions that only the run knows; all that is moved shares bytes."""
+    nodes = [
+        node("SequenceAt", ["s", "p"], ["at"]),
+        node("StringConcat", ["at", "at"], ["twice"]),
+        node("SequenceInsert", ["s", "twice", "p"], ["more"]),
+        node("SequenceErase", ["more", "q"], ["less"]),
+        node("SequenceLength", ["less"], ["n"]),
+        node("ConcatFromSequence", ["less"], ["joined"], axis=0),
+    ]
+    inputs = [sequence_of_strings("s"), tensor("p", [], INT), tensor("q", [], INT)]
+    outputs = ["at", sequence_of_strings("more"), sequence_of_strings("less"), "n", "joined"]
+    shapes = {"s": [text.shape for text in TEXTS]} if form == "listed" else None
+    engine = lw.Engine(lw.compile(model_of(nodes, inputs, outputs, opset=21), shapes=shapes, jobs=1, progress=False))
+    for p, q in ((0, 0), (3, -1), (-2, 1)):
+        at = TEXTS[p]
+        more = with_inserted(TEXTS, p, at + at)
+        less = without(more, q)
+        found = engine({"s": TEXTS, "p": np.array(p), "q": np.array(q)})
+        wanted = [at, more, less, np.array(len(less)), np.concatenate(less)]
+        for a, b in zip(found, wanted, strict=True):
+            assert type(a) is type(b)
+            pairs = zip(a, b, strict=True) if isinstance(a, list) else [(a, b)]
+            for one, other in pairs:
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("extent", [6, "n"])
+def test_strings_are_split_into_sequences(extent):
+    nodes = [
+        node("SplitToSequence", ["x", "two"], ["s"]),
+        node("SequenceAt", ["s", "p"], ["part"]),
+        node("ConcatFromSequence", ["s"], ["y"], axis=0),
+    ]
+    inputs = [tensor("x", [extent], TEXT), tensor("p", [], INT)]
+    engine = lw.Engine(lw.compile(model_of(nodes, inputs, ["part", "y"], {"two": np.array(2)}), jobs=1, progress=False))
+    x = np.array(["a", "", "bç", "c", "dd", "é"], object)
+    part, joined = engine({"x": x, "p": np.array(1)})
+    np.testing.assert_array_equal(part, x[2:4])
+    np.testing.assert_array_equal(joined, x)

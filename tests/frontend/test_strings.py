@@ -514,11 +514,10 @@ def sequence_model(*position):
     return make_model(nodes, inputs, ["second"], 21, known)
 
 
-def test_sequences_hold_strings_at_known_positions():
-    engine = lw.Engine(lw.compile(sequence_model()))
-    same(engine({"x": WORDS, "y": strings("é", "")})[0], strings("é", ""))
-    with pytest.raises(lw.ModelError, match="only a run knows the length or the order, has strings or maps"):
-        lw.from_onnx(sequence_model(np.int64, ()))
+def test_sequences_hold_strings():
+    for position in ({}, {"at": np.array(1)}):
+        engine = lw.Engine(lw.compile(sequence_model(np.int64, ()) if position else sequence_model()))
+        same(engine({"x": WORDS, "y": strings("é", "")} | position)[0], strings("é", ""))
 
 
 def test_a_cast_of_strings_is_refused():
@@ -564,3 +563,34 @@ def test_constants_that_an_attribute_has():
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
     first, second = lw.Engine(lw.compile(model, jobs=1))([strings("x", "")])
     assert (first.tolist(), second.tolist()) == (["xé", "é"], ["x", "bc"])
+
+
+def unique(x, axis, ascending):
+    y, first, which, times = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=axis)
+    order = np.arange(len(first)) if ascending else np.argsort(first)
+    return np.take(y, order, axis or 0), first[order], np.argsort(order)[which.ravel()], times[order]
+
+
+@pytest.mark.parametrize("ascending", [True, False])
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_different_strings_are_found(axis, ascending):
+    """In the order of their characters, however long they are; 0 is a character, too."""
+    along = {} if axis is None else {"axis": axis}
+    names = ["y", "first", "which", "times"]
+    made = helper.make_node("Unique", ["x"], names, sorted=int(ascending), **along)
+    engine = lw.Engine(lw.compile(make_model([made], {"x": (object, ("n", "m"))}, names, STANDARD_OPSET)))
+    pool = strings(*sorted(["", "a", "ab", "b", "a\0", "é", "z", "x" * 70]))
+    for shape in ((1, 1), (4, 5), (2, 40)):
+        ranks = np.random.default_rng(shape).integers(0, len(pool), shape)
+        if axis is not None:
+            ranks = np.concatenate([ranks, ranks[::-1], ranks], axis)
+        y, *wanted = unique(ranks, axis, ascending)
+        for found, expected in zip(engine([pool[ranks]]), [pool[y], *wanted], strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_no_strings_are_different():
+    node = helper.make_node("Unique", ["x"], ["y", "", "", "times"])
+    model = make_model([node], {"x": (object, ("n",))}, ["y", "times"], STANDARD_OPSET)
+    found = lw.Engine(lw.compile(model))([strings()])
+    assert [array.size for array in found] == [0, 0]
