@@ -131,6 +131,6 @@ def _convolution(node: OnnxNode, x: Node, weight: Node, x_zero: Node | None, w_z
     """The convolution of a node in int32 of x less its zero point by the weight less its own, which is one for all
     filters or one for each."""
     if w_zero is not None and tensor_of(w_zero).ndim:
-        w_zero = aligned_at(w_zero, tensor_of(x).ndim, 0)
+        w_zero = node.finish(aligned_at(w_zero, tensor_of(x).ndim, 0))  # a constant stays one
     groups = node.integer("group", 1)
     return conv_less_zeros(x, weight, x_zero, w_zero, node.shapes.inputs, groups=groups, **window_of(node))

@@ -8,13 +8,15 @@ known activations unsigned, as the words are that are multiplied: then sums over
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import NoneType
 from typing import Unpack
 
 import numpy as np
 
 from ...base.dtype import INT8
-from ...graph.node import Constant, Node, tensor_of
+from ...graph.node import Call, Constant, Node, tensor_of
 from ..definition.arguments import per_axis
+from ..definition.registry import op_of
 from . import reduce
 from .binary import bitwise_xor, multiply, subtract
 from .cast import bitcast, cast
@@ -28,11 +30,18 @@ from .window import known_window, resolve_padding
 
 MIDDLE_OF_BYTES = 128
 """What unsigned bytes are more than the signed ones of the same numbers."""
+_MOVES = frozenset({"expand_dims", "reshape", "strided_slice", "transpose"})
+"""Operators that give elements of their first argument."""
 
 
 def is_zero(zero: Node | None) -> bool:
     """Whether a zero point is known to be 0."""
     return zero is None or (isinstance(zero, Constant) and not zero.value.any())
+
+
+def is_known(x: Node) -> bool:
+    """Whether a value is a constant, turned or cut, which only compilation does where it is large."""
+    return isinstance(x, Constant) or (isinstance(x, Call) and x.op.name in _MOVES and is_known(x.args[0]))
 
 
 def of_rows(parameter: Node) -> Node:
@@ -47,7 +56,7 @@ def matmul_less_zeros(a: Node, b: Node, a_zero: Node | None, b_zero: Node | None
     b, b_zero = signed(b, b_zero)
     if tensor_of(a).ndim < 2 or tensor_of(b).ndim < 2:
         return matmul(_less_zero(a, a_zero), _less_zero(b, b_zero))
-    if isinstance(b, Constant):
+    if is_known(b):
         a, a_zero = _unsigned(a, a_zero)
     result: Node = matmul(a, b)
     if not is_zero(a_zero):
@@ -76,7 +85,7 @@ def conv_less_zeros(
     rank = tensor_of(x).ndim
     if not is_zero(w_zero):  # rare: the sums of windows would be a convolution of their own
         return conv(_less_zero(x, x_zero), _less_zero(weight, w_zero), **options)
-    if isinstance(weight, Constant):
+    if is_known(weight):
         x, x_zero = _unsigned(x, x_zero)
     if is_zero(x_zero):
         return conv(x, weight, **options)
@@ -94,9 +103,20 @@ def _less_zero(x: Node, zero: Node | None) -> Node:
 
 
 def signed(x: Node, zero: Node | None) -> tuple[Node, Node | None]:
-    """Known bytes less their known zero point, as signed bytes, if all fit; else as they are."""
-    if not isinstance(x, Constant) or not (zero is None or isinstance(zero, Constant)):
+    """Known bytes less their known zero point, as signed bytes, if all fit; else as they are. Those of a constant that
+    is turned or cut are known, too, where one zero point is that of all."""
+    if not isinstance(zero, (Constant, NoneType)):
         return x, zero
+    if isinstance(x, Constant):
+        return _signed_constant(x, zero)
+    of_all = None if is_zero(zero) else zero
+    if not isinstance(x, Call) or not is_known(x) or (of_all is not None and of_all.value.size > 1):
+        return x, zero
+    less, left = signed(x.args[0], of_all)
+    return (x, zero) if less is x.args[0] else (op_of(x)(less, attrs=x.attrs), left)
+
+
+def _signed_constant(x: Constant, zero: Constant | None) -> tuple[Node, Constant | None]:
     if zero is None or not zero.value.any():
         if tensor_of(x).dtype is INT8 or (x.value > 127).any():
             return x, zero

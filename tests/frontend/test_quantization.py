@@ -7,6 +7,8 @@ from onnx.reference import ReferenceEvaluator
 from onnx_cases import case, check, each_version, floats, make_model, model_of, run
 
 import loopwright as lw
+from loopwright.graph.node import Call, tensor_of
+from loopwright.graph.visit import post_order
 
 VERSIONS = (10, 13, 19, 21, 23, 24, 25, 28)
 rng = np.random.default_rng(0)
@@ -110,3 +112,37 @@ def test_bytes_chosen_while_it_runs_are_multiplied_as_bytes():
 def test_what_has_no_conversion_is_told(made, message):
     with pytest.raises(lw.ModelError, match=message):
         lw.from_onnx(model_of(made, made.versions[0]))
+
+
+def products_of(model):
+    """The dtypes of what is multiplied in a model as it was imported."""
+    found = (node for node in post_order(lw.from_onnx(model).body) if isinstance(node, Call))
+    products = [
+        node for node in found if node.op.name.startswith(("nn.conv", "nn.dense", "nn.matmul", "nn.batch_matmul"))
+    ]
+    return {str(tensor_of(argument).dtype) for product in products for argument in product.args}
+
+
+@pytest.mark.parametrize("filters", [(), (6,)], ids=["one", "each"])
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_known_weights_of_convolutions_stay_bytes(kind, filters):
+    """Also where each filter has a zero point, which is 0, or 128 of unsigned bytes, whatever shape that is given."""
+    zero = np.full(filters, 0 if kind is np.int8 else 128, kind)
+    made = case("ConvInteger", (10,), X, W.view(kind), scalar(9, np.uint8), zero, const=(1, 2, 3))
+    assert products_of(model_of(made, 10)) == {"uint8", "int8"}
+
+
+@pytest.mark.parametrize("rows", [40, 400])
+def test_known_weights_that_are_turned_stay_signed_bytes(rows):
+    """QGemm has them column by column; large ones are turned when the model is compiled, not imported."""
+    weights = np.random.default_rng(0).integers(0, 256, (rows, 200), np.uint8)
+    x = np.random.default_rng(1).integers(0, 256, (3, 200), np.uint8)
+    scales = scalar(0.01), scalar(0.02)
+    made = case(
+        "QGemm", (1,), x, scales[0], scalar(7, np.uint8), weights, scales[1], scalar(128, np.uint8),
+        const=(1, 2, 3, 4, 5), domain="com.microsoft", transB=1,
+    )  # fmt: skip
+    model = model_of(made, 1)
+    assert products_of(model) == {"uint8", "int8"}
+    wanted = (x.astype(np.float64) - 7) @ (weights.T.astype(np.float64) - 128) * 0.01 * 0.02
+    np.testing.assert_allclose(lw.Engine(lw.compile(model))(made.fed)[0], wanted, rtol=1e-5)

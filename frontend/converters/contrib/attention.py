@@ -57,8 +57,9 @@ def _quantized_attention(node: OnnxNode) -> Sequence[Node | None]:
     weights, bias, scale, zero = node[1], node[2], node[4], node.get(7)
 
     def project(start: int, end: int) -> Node:
-        of_part = strided_slice(weights, [start], [end], [1])
-        sums = matmul_less_zeros(node[0], of_part, node.get(6), _part(zero, start, end))
+        of_part = node.finish(strided_slice(weights, [start], [end], [1]))
+        of_zero = _part(zero, start, end)
+        sums = matmul_less_zeros(node[0], of_part, node.get(6), None if of_zero is None else node.finish(of_zero))
         own = _part(scale, start, end)
         assert own is not None
         return real_product(sums, node[3], own, strided_slice(bias, [start], [end], [0]))

@@ -64,7 +64,9 @@ def dynamically_quantized(x: Node) -> tuple[Node, Node, Node]:
 def _qgemm(node: OnnxNode) -> Node:
     """A bias is added to the sums, so that its scale is that of products; without a scale of its own the result is
     real."""
-    a, b = (transpose(node[k]) if node.flag(name) else node[k] for k, name in ((0, "transA"), (3, "transB")))
+    a, b = (
+        node.finish(transpose(node[k])) if node.flag(name) else node[k] for k, name in ((0, "transA"), (3, "transB"))
+    )
     sums, bias = matmul_less_zeros(a, b, node[2], node[5]), node.get(6)
     if bias is not None:
         sums = add(sums, bias)
