@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -53,6 +53,13 @@ def leaf_weights(node: OnnxNode, forest: Forest, targets: int, aggregate: str) -
     rows = np.full(len(forest.modes), len(leaves))
     rows[leaves] = np.arange(len(leaves))
     return LeafWeights(matrix, rows, np.zeros(len(forest.roots), np.int64) if first is None else first)
+
+
+def with_first_weights(forest: Forest) -> Forest:
+    """The forest whose leaves give the first of their weights only, as onnxruntime has those of one target: what names
+    leaves, as decision paths of scikit-learn, gives each the same number several times."""
+    _, first = np.unique(forest.leaves, return_index=True)
+    return replace(forest, leaves=forest.leaves[first], targets=forest.targets[first], weights=forest.weights[first])
 
 
 def _targets_of_trees(forest: Forest) -> Integers | None:

@@ -31,7 +31,7 @@ from ..class_scores import (
 )
 from ..forest import Forest, forest_of_ids, forest_of_indices
 from ..forest_comparisons import comparisons
-from ..forest_weights import leaf_weights
+from ..forest_weights import leaf_weights, with_first_weights
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -48,7 +48,7 @@ def _regressor(node: OnnxNode) -> Node:
     if aggregate not in AGGREGATES:
         raise node.unsupported(f"an aggregate_function of {aggregate!r}, which is none of {', '.join(AGGREGATES)},")
     targets = node.integer("n_targets")
-    scores = _aggregated(node, x, forest, targets, aggregate)
+    scores = _aggregated(node, x, with_first_weights(forest) if targets == 1 else forest, targets, aggregate)
     return cast(_finished(scores, node.float_array("base_values"), targets, transform_of(node)), FLOAT32)
 
 

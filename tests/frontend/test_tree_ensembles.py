@@ -137,6 +137,21 @@ def test_a_tree_of_one_leaf_gives_its_weight():
     assert y.tolist() == [[1.5]] * 3
 
 
+@pytest.mark.parametrize("fold", ["SUM", "MAX"])
+@pytest.mark.parametrize("targets", [1, 2])
+def test_weights_that_a_leaf_gives_one_target_several_times_count_as_in_onnxruntime(targets, fold):
+    """Those of the only target once, the first of them: so skl2onnx has trees give the number of the leaf."""
+    rng = np.random.default_rng(targets)
+    nodes = forests.nodes_of(rng, 6, 3, COLUMNS)
+    leaves = forests.leaves_of(rng, nodes, targets, None)
+    leaves = [*leaves, *((*leaf[:-1], leaf[-1] + 1) for leaf in leaves), *leaves[::2]]
+    attrs = forests.attributes(nodes, leaves, "target") | {"n_targets": targets, "aggregate_function": fold}
+    model = forests.model_of("TreeEnsembleRegressor", 3, attrs, COLUMNS)
+    model.ir_version = 10
+    x = forests.rows_of(rng, 40, COLUMNS)
+    np.testing.assert_allclose(found(model, x)[0], onnxruntime_outputs(model, x)[0], atol=1e-5)
+
+
 def test_bounds_of_integers_are_compared_as_floats():
     rng = np.random.default_rng(5)
     nodes = forests.nodes_of(rng, 4, 3, COLUMNS)
