@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...ir.constants import ONE, ZERO
-from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Select, TensorRead, Var
+from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Reduce, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
 from ...ir.linear import linear_of
 from ...ir.makers import maximum, minimum
@@ -55,16 +55,18 @@ class LoopRanges:
         return low, high
 
     def ended(self, bounds: Range | None, index: Expr, margins: Sequence[Expr]) -> Range | None:
-        """Bounds of an index where these margins are >= 0, the last one by all that falls as the index grows: as where
-        the last tile begins says how far it reaches."""
+        """Bounds of an index where these margins are >= 0, the last one by all that falls as the index grows, and the
+        first by all that grows with it: as where tiles begin says how far they reach."""
         if bounds is None:
             return None
         low, high = bounds
         for margin in margins:
             times = _steepness(index, margin)
-            last = self.box(simplify(index + margin * times, self.facts)) if times > 0 else None
-            if last is not None and prove(last[1] <= high, self.facts):
-                high = last[1]
+            reach = self.box(simplify(index + margin * times, self.facts)) if times else None
+            if reach is not None and times > 0 and prove(reach[1] <= high, self.facts):
+                high = reach[1]
+            if reach is not None and times < 0 and prove(reach[0] >= low, self.facts):
+                low = reach[0]
         return low, high
 
     def _varies(self, e: Expr) -> bool:
@@ -120,7 +122,7 @@ def margin(condition: Expr) -> Expr | None:
 
 
 def reads_with_conditions(bodies: Sequence[Expr]) -> Iterator[tuple[TensorRead, tuple[Expr, ...]]]:
-    """The reads, each with the conditions of the choices that it is part of, once for each way to it."""
+    """The reads, each with the conditions of the choices and the sums that it is part of, once for each way to it."""
     seen: set[tuple[int, tuple[Expr, ...]]] = set()
     stack: list[tuple[Node, tuple[Expr, ...]]] = [(body, ()) for body in bodies]
     while stack:
@@ -133,5 +135,8 @@ def reads_with_conditions(bodies: Sequence[Expr]) -> Iterator[tuple[TensorRead, 
         if isinstance(node, (IfThenElse, Select)):
             stack += [(node.condition, conditions), (node.a, (*conditions, node.condition))]
             stack.append((node.b, (*conditions, negate(node.condition))))
+        elif isinstance(node, Reduce) and node.condition is not None:
+            stack.append((node.condition, conditions))
+            stack += [(source, (*conditions, node.condition)) for source in node.sources]
         else:
             stack += [(child, conditions) for child in children(node)]

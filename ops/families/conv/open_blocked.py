@@ -2,8 +2,8 @@
 
 A vector has filters, of which there are known to be enough, and positions are only counted. A tile of sums, some
 positions of a row times some blocks of filters, stays in registers. The last tile of a row goes beyond its end, to
-positions that nobody reads; so what windows read is a copy of x that goes on there. Rows of the window that are beyond
-the border are left out.
+positions that nobody reads; so what windows read is a copy of x that goes on there. Taps that are beyond the border for
+a whole row are left out, and so are those for a whole tile of a row where windows are dilated far.
 """
 
 from __future__ import annotations
@@ -71,10 +71,17 @@ class OpenBlocked:
         return cls(problem, block, group // block)
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
-        """The definition, with taps beyond the border left out along all axes but the last."""
-        rows = (*(1 for _ in range(attrs.rank - 1)), None)
-        border = Border(attrs, self.problem.window, self.problem.assumed_outputs, rows)
+        """The definition, with taps beyond the border left out: in rows by themselves, and in tiles of these where some
+        tile may lie in the padding as a whole."""
+        sizes = (*(1 for _ in range(attrs.rank - 1)), self._tile().columns if self._leaves_out_columns else None)
+        border = Border(attrs, self.problem.window, self.problem.assumed_outputs, sizes)
         return definition(attrs, inputs, result, border=border)
+
+    @property
+    def _leaves_out_columns(self) -> bool:
+        """Whether the padding of a row, at either end, is as long as what a tile of positions reads at a tap."""
+        attrs = self.problem.attrs
+        return min(attrs.padding[attrs.rank - 1], attrs.padding[-1]) >= self._tile().columns * attrs.strides[-1]
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run stripes of blocks, and the rows of each, in parallel; a row computes tiles of sums, and their epilogue.
@@ -82,7 +89,7 @@ class OpenBlocked:
         Rows are not told apart from those at the border, since that is one test for a tile and a row of the window.
         """
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source], target)
-        columns, side = self.decide_tile(schedule)
+        columns, side = self.decide_tile(schedule, keeps_columns=self._leaves_out_columns)
         stage = schedule[main]
         n, block, *outer, column, lane = stage.loops[: main.ndim]
         stripe, part = stage.split(block, factor=side)
@@ -103,15 +110,16 @@ class OpenBlocked:
             fetch_ahead(schedule[core], anchor.weight, step, STEPS_AHEAD)
         return schedule
 
-    def decide_tile(self, schedule: Schedule, stripes: int = 1) -> tuple[int, int]:
+    def decide_tile(self, schedule: Schedule, stripes: int = 1, keeps_columns: bool = False) -> tuple[int, int]:
         """The positions and the blocks of a tile whose sums, weights and a factor fit the registers, by default those
-        with which rows of usual lengths take the least time, with blocks left for so many ``stripes``, if there are."""
+        with which rows of usual lengths take the least time, with blocks left for so many ``stripes``, if there are.
+        ``keeps_columns`` leaves no choice of the positions."""
         tile = self._tile(stripes)
-        side = schedule.decide("blocks", self._sides, tile.blocks)
-        widths = self._widths(side)
+        side = schedule.decide("blocks", [tile.blocks] if keeps_columns else self._sides, tile.blocks)
+        widths = [tile.columns] if keeps_columns else self._widths(side)
         return schedule.decide("columns", widths, min(tile.columns, widths[-1])), side
 
-    def _tile(self, stripes: int) -> ChannelTile:
+    def _tile(self, stripes: int = 1) -> ChannelTile:
         usual = [side for side in self._sides if self.blocks // side >= stripes] or self._sides[:1]
         tiles = (ChannelTile(1, columns, side) for side in usual for columns in self._widths(side))
         return min(tiles, key=self._cycles_of_usual_rows)
