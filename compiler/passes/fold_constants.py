@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, tensor_of
 from ...graph.types import TensorType
-from ...graph.visit import bodies_of, inputs, nested_order, post_order, rewrite
+from ...graph.visit import bodies_of, inputs, nested_order, post_order, with_inputs
 from ...ops.definition.registry import Op, OpPattern
 from ...ops.families.extern import EXTERN
 from ..symbols import births_of
@@ -57,10 +57,13 @@ def fold_constants(function: Function, evaluate: Evaluate) -> Function:
     if not wanted:
         return function
     values = evaluate(Function((), Tuple(tuple(wanted)), f"{function.name}_constants"))
-    folded: dict[Node, Node] = {node: Constant(np.asarray(value)) for node, value in zip(wanted, values, strict=True)}
-    # `rewrite` gives rebuilt nodes to its function; a constant part is not rebuilt, for nothing below it changes.
-    body = rewrite(function.body, folded.get)
-    return replace(function, body=body)
+    done: dict[Node, Node] = {node: Constant(np.asarray(value)) for node, value in zip(wanted, values, strict=True)}
+    for node in post_order(
+        function.body, frozenset(wanted).__contains__
+    ):  # not below these: one may be made of another
+        if node not in done:
+            done[node] = with_inputs(node, tuple(done[n] for n in inputs(node)))
+    return replace(function, body=done[function.body])
 
 
 def _inside(call: Call) -> list[Node]:

@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import te
 from loopwright.compiler.passes.fold_constants import MAX_STEPS, fold_constants
 from loopwright.compiler.passes.specialize import specialize
 from loopwright.graph import Call, Constant, Function, Tuple, Var, tensor_type
 from loopwright.graph.visit import post_order
+from loopwright.ops import nn
 from loopwright.ops.families.binary import add, multiply
 from loopwright.ops.families.unary import relu
 
@@ -113,3 +115,14 @@ def test_shapes_are_put_in_for_symbolic_dimensions():
         specialize(function, {"x": (5, 4)})
     with pytest.raises(lw.ModelError, match="contradicts"):
         specialize(function, {"x": (5,)})
+
+
+def test_a_constant_that_is_made_of_another_that_is_read_is_folded_too():
+    """As the sums over weights that a product reads turned: both are computed once."""
+    x, weight = lw.var("x", (te.var("n"), 64)), lw.const(np.arange(48 * 64, dtype=np.int32).reshape(48, 64))
+    turned = nn.transpose(weight)
+    y = nn.subtract(nn.matmul(nn.cast(x, "int32"), turned), nn.multiply(nn.sum(turned, 0), lw.const(np.int32(3))))
+    library = lw.compile(lw.Function([x], y))
+    assert not [function.name for function in library.functions if "sum" in function.name]
+    a = np.random.default_rng(0).integers(0, 9, (2, 64)).astype(np.float32)
+    np.testing.assert_array_equal(lw.Engine(library)([a])[0], (a.astype(np.int32) - 3) @ np.asarray(weight.value).T)
