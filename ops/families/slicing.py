@@ -57,6 +57,9 @@ def _resolve(extent: Expr, start: int, end: int, step: int) -> tuple[Expr, Expr]
         return minimum(maximum(extent + index if index < 0 else as_index(index), low), high)
 
     first, last = clamp(start), clamp(end)
+    if step > 0 and 0 <= start < END and const_int(extent) is None:
+        # A range of no elements may begin anywhere, and end before: without clamps these are simple formulas.
+        first, last = as_index(start), extent + end if -END < end < 0 else last
     span = last - first if step > 0 else first - last
     count = maximum((span + (abs(step) - 1)) // abs(step), 0)
     facts = nonnegative(free_vars(extent)).with_condition(extent >= 0)
@@ -103,7 +106,7 @@ def _in_memory(call: Call) -> RunOfArgument | None:
     outer = True
     begin: Expr = ZERO
     for extent, (first, count, step) in zip(shape, _ranges(shape, call.attrs), strict=True):
-        begin = begin * extent + first
+        begin = begin * extent + minimum(first, extent)
         backwards_or_gaps = step != 1 and const_int(count) != 1
         if backwards_or_gaps or (count is not extent and not outer):
             return None

@@ -35,6 +35,19 @@ def test_a_slice_of_a_symbolic_axis_is_numpys(ops, extent, start, end, step):
     np.testing.assert_array_equal(found, wanted)
 
 
+def test_parts_of_an_open_axis_have_simple_extents(ops):
+    """Parts that have as many elements have one extent, however they are written."""
+    x = ops.var((te.var("n"),))
+    for (start, end, step), extent in {
+        (1, END, 1): "max(n - 1, 0)",
+        (0, -1, 1): "max(n - 1, 0)",
+        (0, -1, 2): "n // 2",
+        (1, END, 2): "n // 2",
+        (1, -2, 4): "n // 4",
+    }.items():
+        assert str(strided_slice(x, [start], [end], [0], [step]).type) == f"float32[{extent}]"
+
+
 def test_slices_of_several_axes(ops):
     x = np.arange(4 * 5 * 6, dtype=np.int32).reshape(4, 5, 6)
     for native in (False, True):
