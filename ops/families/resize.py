@@ -21,6 +21,7 @@ from ...graph.types import TensorType
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
+from ...ir.simplify import simplify
 from ..definition.arguments import axis_of, integer_list, naming, real
 from ..definition.op_group import OpGroup
 from ..definition.relations import normalize_axis
@@ -46,7 +47,7 @@ from .resize_math import (
 )
 from .resize_tables import resize_tables
 from .select import where
-from .slicing import strided_slice
+from .slicing import END, strided_slice
 from .transpose import transpose
 
 GROUP = OpGroup.IMAGES
@@ -58,6 +59,8 @@ ARRAYS = OfArrays()
 MAX_TAPS = 4
 """With more source elements than these for an element of the result, an axis is resized by a matrix product."""
 MAX_SCALE = 1 << 31
+SAMPLES = 4
+"""So many elements in a row that are made alike tell that all of a row are."""
 WHOLE_ROW = 16
 """Vectors of up to so many elements end where rows of a multiple of it end: loops over rows and columns become one
 without divisions, which sums of slices need to be faster than resampling."""
@@ -215,10 +218,41 @@ def _resize_open_axis(x: Node, axis: int, change: Resized, how: Interpolation, o
         raise TypeInferenceError(f"axis {axis} of {kind} needs a known scale to be resized with antialias")
     if how.mode == "nearest" and change.scale is not None and _repeats(change.scale, how):
         return repeat(x, int(change.scale), axis)
+    alike = _resize_alike(x, axis, change, how)
+    if alike is not None:
+        return alike
     indices, weights = resize_tables(kind.shape[axis], change.extent, change.scale, how, of)
     if how.mode == "nearest":
         return take(x, squeeze(indices, [0]), axis)
     return resample(x, indices, cast(weights, str(kind.dtype)), axis)
+
+
+def _resize_alike(x: Node, axis: int, change: Resized, how: Interpolation) -> Node | None:
+    """An axis of any extent of which all elements are made alike, each of the same few of so many, as in images of half
+    the size; None of others."""
+    kind, scale = tensor_of(x), change.scale
+    times = 0 if scale is None or how.coordinates not in ("half_pixel", "asymmetric") else round(1 / scale)
+    if scale is None or times < 2 or times * scale != 1:
+        return None
+    if simplify(kind.shape[axis] // times) is not simplify(as_index(change.extent)):
+        return None
+    extent = SAMPLES * times  # what holds of a whole number of parts holds of what is behind them, which is not read
+    source = source_of(
+        np.arange(SAMPLES, dtype=np.float64), ResizedAxis(extent, SAMPLES, scale, (0.0, 1.0)), how.coordinates, ARRAYS
+    )
+    if how.mode == "nearest":
+        rows = np.clip(nearest_of(source, how.nearest, ARRAYS), 0, extent - 1).astype(np.int64)[None]
+        factors = np.ones(rows.shape)
+    else:
+        indices, weights = _kernel(extent, source, scale, how)
+        used = np.any(weights != 0, axis=0)
+        rows, factors = indices.T[used], weights.T[used]
+    if not 0 < len(rows) <= MAX_TAPS or any(_step(row) != times for row in rows) or np.any(factors != factors[:, :1]):
+        return None
+    starts = [int(row[0]) for row in rows]
+    ends = [start + 1 - times if start + 1 < times else END for start in starts]
+    parts = [strided_slice(x, [start], [end], [axis], [times]) for start, end in zip(starts, ends, strict=True)]
+    return parts[0] if how.mode == "nearest" else _weighted_sum(parts, factors[:, 0].astype(kind.dtype.to_numpy()))
 
 
 def _repeats(scale: float, how: Interpolation) -> bool:
@@ -281,7 +315,10 @@ def _weighted(x: Node, axis: int, extent: int, indices: Integers, weights: Float
 def _evenly(x: Node, axis: int, rows: Integers, factors: npt.NDArray[Any]) -> Node:
     """Where all elements are made alike, as in images of half the size: sums of parts of x, which fuse with those of
     other axes and whose lanes are shuffled rather than gathered."""
-    parts = (_every(x, axis, row, int(row[1] - row[0])) for row in rows)
+    return _weighted_sum([_every(x, axis, row, int(row[1] - row[0])) for row in rows], factors)
+
+
+def _weighted_sum(parts: Sequence[Node], factors: npt.NDArray[Any]) -> Node:
     terms = (multiply(part, Constant(np.asarray(factor))) for part, factor in zip(parts, factors, strict=True))
     return reduce(add, terms)
 

@@ -174,3 +174,29 @@ def test_half_the_size_is_one_function_that_gathers_nothing(mode, wanted):
     assert "gather" not in function.llvm_ir
     image = np.random.default_rng(0).standard_normal((2, 3, 10, 64)).astype(np.float32)
     np.testing.assert_allclose(lw.Engine(library)([image])[0], wanted(image), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric"])
+@pytest.mark.parametrize("times", [2, 3, 4])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_open_axes_that_shrink_by_a_whole_factor_are_as_in_onnx(ops, mode, times, coordinates):
+    """Those of which all elements are made alike are sums of slices, the others are made by tables."""
+    how, scale = Interpolation(mode, coordinates), 1 / times
+    x = ops.var((te.var("h"), te.var("w")))
+    made = resize_axes(x, [Resized(k, extent // times, scale) for k, extent in enumerate(x.type.shape)], how, [x])
+    library = lw.compile(lw.Function([x], made), target="native", jobs=1)
+    engine = lw.Engine(library)
+    for extents in ((times, 2 * times), (7, 8), (13, 64), (31, 33), (16, 97)):
+        image = np.random.default_rng(0).standard_normal(extents).astype(np.float32)
+        wanted = reference(image, [scale, scale], how)
+        np.testing.assert_allclose(engine([image])[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_open_images_of_half_the_size_are_one_function_without_tables(mode):
+    h, w = te.var("h"), te.var("w")
+    x = lw.var("x", (2, 3, h, w))
+    axes = [Resized(2, h // 2, 0.5), Resized(3, w // 2, 0.5)]
+    library = lw.compile(lw.Function([x], resize_axes(x, axes, Interpolation(mode), [x])), target="native", jobs=1)
+    (function,) = library.functions
+    assert "gather" not in function.llvm_ir
