@@ -30,7 +30,7 @@ from ...ir.makers import as_index
 from ...ir.visit import free_vars
 from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.registry import op_of
-from ...ops.definition.relations import AssumptionFails, ExtentsDiffer
+from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer
 from ...ops.definition.retyping import inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
 from ..symbols import Numbers, Symbol, births_of, extent_at, extents_of, renamed, symbols_of, with_numbers
@@ -271,6 +271,8 @@ def _problem_at(call: Call, values: Numbers) -> _Problem | None:
         return _Problem(str(error), values, (error.left, error.right))
     except ExtentsDiffer as error:
         return _Problem(str(error), values, (error.left, error.right))
+    except ExtentExceeds:
+        return None  # each run checks it, as the operator's extent rule says
     except (TypeInferenceError, ExpressionError) as error:
         return _Problem(str(error), values)
     return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)

@@ -53,15 +53,26 @@ def same_extent(a: Expr, b: Expr, message: str) -> Expr:
     raise ExtentsDiffer(a, b, message)
 
 
+class ExtentExceeds(TypeInferenceError):  # noqa: N818  what it says, as above
+    """An extent is a number that is larger than another may let it be. Of open ones the extent rule of the operator has
+    each run check that."""
+
+
 def check_within(indices: Sequence[Expr], data: Sequence[Expr], axis: int) -> None:
     """Check that indices along an axis of data are on rows that these have: along no other axis are there more of them.
 
-    Raises ``ExtentsDiffer`` for two numbers, so that extents which only a run knows have to be equal.
+    Raises ``ExtentExceeds`` for numbers; ``left_of_rows`` is what is asked of others.
     """
     for k, (extent, wanted) in enumerate(zip(data, indices, strict=True)):
         has, needs = const_int(extent), const_int(wanted)
         if k != axis and has is not None and needs is not None and needs > has:
-            raise ExtentsDiffer(extent, wanted, f"indices have extent {needs} on axis {k}, where data has {has}")
+            raise ExtentExceeds(f"indices have extent {needs} on axis {k}, where data has {has}")
+
+
+def left_of_rows(indices: Sequence[Expr], data: Sequence[Expr], axis: int) -> list[Expr]:
+    """How many more rows data have than indices, along the axes but one; must not be negative."""
+    pairs = enumerate(zip(data, indices, strict=True))
+    return [has - needs for k, (has, needs) in pairs if k != axis and has is not needs]
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Expr, ...]], names: Sequence[str] = ()) -> tuple[Expr, ...]:

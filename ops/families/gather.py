@@ -24,7 +24,7 @@ from ..definition.attrs import Attrs, attr
 from ..definition.extent_formulas import element_of
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import check_within, normalize_axis, same_extent, tensor_argument
+from ..definition.relations import check_within, left_of_rows, normalize_axis, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 
 GROUP = OpGroup.PARTS
@@ -76,6 +76,13 @@ def _asked_of_extents(call: Call) -> Sequence[Expr]:
         return ()
     count = math.prod(indices.shape, start=ONE)
     return (simplify(data.shape[axis] - minimum(count, 1)),)
+
+
+def _elements_asked_of_extents(call: Call) -> Sequence[Expr]:
+    """And on the other axes no more indices than rows to read."""
+    data, indices = _arguments([a.type for a in call.args])
+    axis = normalize_axis(call.attrs.axis, data.ndim)
+    return (*_asked_of_extents(call), *map(simplify, left_of_rows(indices.shape, data.shape, axis)))
 
 
 def _take_relation(types: Sequence[Type], attrs: TakeAttrs) -> Type:
@@ -159,7 +166,7 @@ GATHER_ELEMENTS = register_op(
     OpPattern.INJECTIVE,
     GatherElementsAttrs,
     support_level=3,
-    extent_rule=_asked_of_extents,
+    extent_rule=_elements_asked_of_extents,
 )
 GATHER_ND = register_op(
     "gather_nd",

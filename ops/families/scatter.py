@@ -21,6 +21,7 @@ from ...ir.builder import BufferPtr, IRBuilder
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
+from ...ir.simplify import simplify
 from ...ir.stmt import Stmt
 from ...schedules.rows import extent_of
 from ...te.tensor import Tensors
@@ -29,7 +30,7 @@ from ..definition.arguments import axis_of, flag
 from ..definition.attrs import Attrs, attr, one_of
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import check_within, normalize_axis, same_dtype, same_extent, tensor_argument
+from ..definition.relations import check_within, left_of_rows, normalize_axis, same_dtype, same_extent, tensor_argument
 from ..definition.strategy import register_compute
 from .element_copies import BLOCK, LANES, copy_elements, index_of
 
@@ -102,6 +103,12 @@ def _scatter_elements_relation(types: Sequence[Type], attrs: ScatterElementsAttr
     check_within(indices.shape, data.shape, axis)
     _same_shape(updates, indices.shape)
     return data
+
+
+def _elements_asked_of_extents(call: Call) -> Sequence[Expr]:
+    """On the axes but one there are no more indices than rows to write."""
+    data, indices, _ = _arguments([a.type for a in call.args])
+    return tuple(map(simplify, left_of_rows(indices.shape, data.shape, normalize_axis(call.attrs.axis, data.ndim))))
 
 
 def _scatter_nd_relation(types: Sequence[Type], attrs: ScatterNdAttrs) -> Type:
@@ -237,6 +244,7 @@ SCATTER_ELEMENTS = register_op(
     OpPattern.OPAQUE,
     ScatterElementsAttrs,
     support_level=3,
+    extent_rule=_elements_asked_of_extents,
 )
 SCATTER_ND = register_op(
     "scatter_nd",
