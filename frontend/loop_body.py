@@ -10,6 +10,7 @@ from onnx import GraphProto, ValueInfoProto
 
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
+from ..graph.visit import post_order
 from ..ir.constants import ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.expr import Var as Symbol
@@ -21,6 +22,7 @@ from ..ops.families.repeat import broadcast_to_extents
 from ..ops.families.reshape import reshape
 from .appending import Appended, appended_rows
 from .onnx_node import OnnxNode
+from .string_values import StringTensor
 from .structure import used_names
 from .subgraphs import Subgraphs, as_declared
 from .tensors import declared_extent
@@ -43,6 +45,16 @@ class ImportedBody:
     rows: Sequence[Node]
     appended: Mapping[int, Appended]
     types: Mapping[int, TensorType]
+    texts: Mapping[int, Node]
+    """Of those rows that are spans of strings, by their number among rows, the bytes, which lie before the loop."""
+
+    def as_shown(self, stacks: Sequence[Node]) -> list[Node]:
+        """What the loop stacks, where strings are strings."""
+        forms = self.node.forms
+        shown = [*stacks]
+        for number, utf8 in self.texts.items():
+            shown[number] = forms.put_strings(StringTensor(self.node.finish(stacks[number]), utf8))
+        return shown
 
     def last(self, found: Sequence[Node]) -> list[Node]:
         """The carried values behind the loop, of the parts that it gives."""
@@ -135,12 +147,26 @@ class LoopBody:
                 raise node.unsupported(f"a loop that hands on {value_text(added)} and not what it was given, longer,")
             appended[k], own = appended_rows(node, added.added, inner)
             rows += own
-        first_row = len(self.tensors) + len(self.sequences)
-        for number, result in enumerate(results[first_row:], 1 + first_row):
-            rows.append(self._row(_tensor(node, result, "stacks"), self.graph.output[number], inner))
-        first = tuple(varying[k].put(node, value) if k in varying else (value,) for k, value in self.tensors.items())
         ends = _tensor(node, holds, "gives, for a condition,")
-        return ImportedBody(node, varying, params, first, ends, carried, rows, appended, types)
+        node.forms.check_plain([ends, *carried, *rows], f"a body, {self.graph.name!r}, hands on")
+        first_row = len(self.tensors) + len(self.sequences)
+        texts: dict[int, Node] = {}
+        for number, result in enumerate(results[first_row:], 1 + first_row):
+            row = _tensor(node, result, "stacks")
+            if (text := node.forms.strings_of(row)) is not None:
+                row, texts[len(rows)] = node.finish(text.spans), self._bytes_outside(text, params)
+            node.forms.check_no_maps(row, f"a body, {self.graph.name!r}, gives")
+            rows.append(self._row(row, self.graph.output[number], inner))
+        first = tuple(varying[k].put(node, value) if k in varying else (value,) for k, value in self.tensors.items())
+        return ImportedBody(node, varying, params, first, ends, carried, rows, appended, types, texts)
+
+    def _bytes_outside(self, text: StringTensor, params: Sequence[Var]) -> Node:
+        """The bytes of strings that a body gives, which are joined before the loop, if at all."""
+        utf8, subgraphs = self.node.finish(text.utf8), self.subgraphs
+        if any(node in params for node in post_order(utf8, subgraphs.is_outside)):
+            raise self.node.unsupported("stacking strings whose bytes an iteration makes")
+        subgraphs.moved_out.add(utf8)
+        return utf8
 
     def _row(self, row: Node, declared: ValueInfoProto, inner: frozenset[Symbol]) -> Node:
         row = self._as_declared(row, declared)

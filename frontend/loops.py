@@ -84,7 +84,7 @@ def _looped(
     results = [*imported.carried, *imported.rows]
     if conditional:
         results = [as_scalar(imported.holds), *results]
-    function, captured = subgraphs.function(graph, imported.params, results)
+    function, captured = subgraphs.function(graph, imported.params, results, strings=bool(imported.texts))
     first = [part for value in imported.first for part in value]
     limit = as_scalar(node[0]) if node.get(0) is not None and trips is None else None
     formula, tellers = _formula(trips, subgraphs, (limit is not None) + conditional + len(first) + len(captured))
@@ -99,7 +99,7 @@ def _looped(
     begin = as_scalar(condition) if condition is not None and conditional else None
     found = loop_call(attrs, limit, begin, first, (), (*captured, *tellers))
     last = dict(zip(tensors, imported.last(found[: len(first)]), strict=True))
-    stacks = iter(_reached(node, found, len(first), conditional))
+    stacks = iter(imported.as_shown(_reached(node, found, len(first), conditional)))
     made: dict[int, Value] = {k: _of_iterations(node, v, found[-1]) if k in written else v for k, v in last.items()}
     for k, sequence in sequences.items():
         made[k] = with_appended(node, sequence, imported.appended[k], stacks)

@@ -141,6 +141,11 @@ class OutputForms:
         if not all(map(self.is_plain, values)):
             raise ModelError(f"{who} strings or maps, which is not supported there")
 
+    def check_no_maps(self, value: Node, who: str) -> None:
+        """Raise ``ModelError`` for maps."""
+        if (form := self.of(value)) is not None and form.kind == "maps":
+            raise ModelError(f"{who} maps, which is not supported there")
+
     def hand_on_moved(self, moved: Moved, results: Sequence[Value | None], where: str) -> None:
         """The results of an operator that moves strings are strings, too. Raises ``ModelError`` where an operator on
         sequences makes new values of some."""

@@ -396,15 +396,26 @@ def test_strings_and_numbers_are_no_result_of_one_condition():
         lw.compile(choice_of(branch_of("Identity", ["x"]), branch_of("Identity", ["k"])))
 
 
-def test_loops_neither_carry_nor_give_strings():
-    nodes = [helper.make_node("Identity", ["keep"], ["go"]), helper.make_node("Identity", ["x"], ["s"])]
-    parameters = [helper.make_tensor_value_info("i", TensorProto.INT64, []),
-                  helper.make_tensor_value_info("keep", TensorProto.BOOL, [])]  # fmt: skip
-    results = [helper.make_tensor_value_info("go", TensorProto.BOOL, []), helper.make_empty_tensor_value_info("s")]
-    body = helper.make_graph(nodes, "body", parameters, results)
-    loop = helper.make_node("Loop", ["m", "c"], ["y"], body=body)
-    model = make_model([loop], {"x": (object, ("n",)), "m": (np.int64, ()), "c": (bool, ())}, ["y"], 21)
-    with pytest.raises(lw.ModelError, match="gives strings or maps, which is not supported there"):
+def test_loops_carry_no_strings():
+    body = parser.parse_graph(
+        "b (int64 i, bool k, string[n] s) => (bool k2, string[n] t) { k2 = Identity (k)  t = Identity (s) }"
+    )
+    loop = helper.make_node("Loop", ["m", "", "x"], ["y"], body=body)
+    model = make_model([loop], {"x": (object, ("n",)), "m": (np.int64, ())}, ["y"], 21)
+    with pytest.raises(lw.ModelError, match="takes strings or maps, which is not supported there"):
+        lw.from_onnx(model)
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_number_that_a_loop_carries_becomes_no_string(labels):
+    """Neither the spans of some, nor the position of a label, though both are of int64."""
+    made = "Gather (x, i)" if not labels else 'Constant <value_string="a"> ()'
+    body = parser.parse_graph(
+        f"b (int64 i, bool k, int64 s) => (bool k2, string t) {{ k2 = Identity (k)  t = {made} }}"
+    )
+    loop = helper.make_node("Loop", ["m", "", "z"], ["y"], body=body)
+    model = make_model([loop], {"x": (object, ("n",)), "m": (np.int64, ())}, ["y"], 21, {"z": np.int64(0)})
+    with pytest.raises(lw.ModelError, match="hands on strings or maps, which is not supported there"):
         lw.from_onnx(model)
 
 
@@ -532,6 +543,47 @@ def test_a_saved_library_has_strings_beside_lists(tmp_path):
     both, found = lw.Engine(lw.load(tmp_path / "model.lwlib"))({"x": WORDS})
     for each in (*both, found):
         same(each, WORDS)
+
+
+@pytest.mark.parametrize("condition", [False, True])
+def test_strings_that_a_loop_of_open_length_stacks(condition):
+    """Strings of an input, of a constant, and either; all are of bytes that lie before the loop."""
+    body = parser.parse_graph(
+        "b (int64 i, bool k, float c) => (bool k2, float c2, string d, string e, string[m] f) "
+        "{ j = Add (i, one)  k2 = Less (j, most)  c2 = Identity (c)  d = Gather <axis=0> (s, i) "
+        ' u = Constant <value_string="ü"> ()  z = Equal (d, u)  v = Constant <value_string="wo"> () '
+        " e = Where (z, v, d)  f = Identity (s) }"
+    )
+    first = ["n", "true" if condition else "", "zero"]
+    model = make_model(
+        [
+            helper.make_node("Size", ["s"], ["n"]),
+            helper.make_node("Loop", first, ["q", "y", "w", "all"], body=body),
+        ],
+        {"s": (object, ("m",)), "most": (np.int64, ())},
+        ["y", "w", "all"],
+        STANDARD_OPSET,
+        {"zero": np.float32(0), "one": np.int64(1), "true": np.array(True)},
+    )
+    engine = lw.Engine(lw.compile(model, jobs=1))
+    for rows in (["a", "ü", "", "é"], ["x"], ["ü", "b" * 300]):
+        most = 2 if condition else 9
+        count = min(len(rows), most) if condition else len(rows)
+        y, w, every = engine({"s": strings(*rows), "most": np.array(most)})
+        assert y.tolist() == rows[:count]
+        assert w.tolist() == ["wo" if row == "ü" else row for row in rows[:count]]
+        assert every.tolist() == [rows] * count
+
+
+def test_strings_that_iterations_make_are_refused():
+    body = parser.parse_graph(
+        "b (int64 i, bool k, float c) => (bool k2, float c2, string d) "
+        "{ k2 = Identity (k)  c2 = Identity (c)  e = Gather <axis=0> (s, i)  d = StringConcat (e, e) }"
+    )
+    nodes = [helper.make_node("Size", ["s"], ["n"]), helper.make_node("Loop", ["n", "", "z"], ["q", "y"], body=body)]
+    model = make_model(nodes, {"s": (object, ("m",))}, ["y"], STANDARD_OPSET, {"z": np.float32(0)})
+    with pytest.raises(lw.ModelError, match="stacking strings whose bytes an iteration makes"):
+        lw.from_onnx(model)
 
 
 @pytest.mark.parametrize("rows", [["a", "bc", "", "é"], ["x"]])
