@@ -236,13 +236,17 @@ class MemoryEmitter:
         return result
 
     def _across_vectors(self, buffer: Buffer, index: Expr, stride: int) -> tuple[Expr, tuple[int, ...]] | None:
-        """Lanes as ``lane_offsets`` gives them, where whole vectors of the buffer have them all: what was stored there
-        vector by vector need not leave the registers. Neighbours are better loaded at once from older memory."""
+        """Lanes as ``lane_offsets`` gives them, where whole vectors of the buffer have them all: as few as other loads
+        would be, or of memory that is small and was written vector by vector, which need not leave the registers."""
         near = lane_offsets(index) if abs(stride) <= MAX_SHUFFLED_STRIDE else None
         begin = None if near is None else _first_whole_vector(buffer, *near)
         if near is None or begin is None:
             return None
-        return near if abs(stride) > 1 or (begin < min(near[1]) and self._is_scratch(buffer)) else None
+        lanes, offsets = len(near[1]), near[1]
+        if abs(stride) > 1 and max(offsets) - begin < abs(stride) * lanes:
+            return near
+        small = (const_int(buffer.shape[0]) or 0) <= 2 * self._target.vector_registers * lanes
+        return near if begin < min(offsets) and small and self._is_scratch(buffer) else None
 
     def _is_scratch(self, buffer: Buffer) -> bool:
         """Whether the function itself has allocated the memory: what it reads there it has just written."""
