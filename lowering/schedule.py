@@ -19,6 +19,7 @@ from ..base.quantities import count_text
 from ..ir.expr import Axis, Expr
 from ..te.tensor import ComputeOp, Operation, Tensor
 from .decisions import NONE_DECIDED, Decision, DecisionValue, Outputs, V, departures, nearest
+from .index_map import IndexMap
 from .index_map import index_map as parse_index_map
 from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_named, view_of
 from .nest.bodies import inline_bodies
@@ -256,6 +257,11 @@ class StageView:
     def op(self) -> Operation:
         """The operation that the stage computes: ``op.axis`` and ``op.reduce_axis`` are its first loops."""
         return self._stage.op
+
+    @property
+    def layout(self) -> IndexMap | None:
+        """Where the elements of the results lie, as ``transform_layout`` says; None where they lie row by row."""
+        return self._stage.layout
 
     @property
     def computes(self) -> tuple[ComputeOp, ...]:

@@ -17,7 +17,7 @@ from ..lowering.state import Inlined, Root, ScheduleState, Stage
 from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
 from .axis_choice import best_lanes, best_rows, neighbouring
-from .gaps import COPIED_USES, moving_index, only_read, uses_of, with_last
+from .gaps import COPIED_USES, loops_along_layout, moving_index, only_read, uses_of, with_last
 from .register_tile import register_tile
 from .streamed_reduction import is_streamed, schedule_streamed
 
@@ -175,13 +175,18 @@ def _schedule_elements(stage: StageView, op: ComputeOp, target: Target) -> None:
 
     Where these are many, a row of vectors stays a loop of its own, out of which comes what all of its elements share.
     """
-    rank = len(op.axis) - neighbouring(stage, op)
-    extents = [const_int(axis.extent) for axis in op.axis]
-    outer, inner = stage.loops[:rank], stage.loops[rank:]
-    row = None if None in extents[rank:] else math.prod(e for e in extents[rank:] if e is not None)
-    vectors = _vectorize(stage, stage.fuse(*inner), row, target)
-    many = math.prod(e or LONG for e in extents[:rank]) >= TASKS
-    spread = [*outer] if many else [*outer, *vectors]
+    extents = [const_int(axis.extent) or LONG for axis in op.axis]
+    if stage.layout is not None:
+        outer, inner, row = loops_along_layout(stage, stage.layout)
+        many = math.prod(extents) // (row or LONG) >= TASKS
+    else:
+        rank = len(op.axis) - neighbouring(stage, op)
+        is_known = all(const_int(axis.extent) is not None for axis in op.axis[rank:])
+        row = math.prod(extents[rank:]) if is_known else None
+        outer, inner = list(stage.loops[:rank]), stage.fuse(*stage.loops[rank:])
+        many = math.prod(extents[:rank]) >= TASKS
+    vectors = _vectorize(stage, inner, row, target)
+    spread = outer if many else [*outer, *vectors]
     if spread:
         stage.parallel(stage.fuse(*spread))
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 
 from ..ir.constants import const_int
-from ..ir.expr import TensorRead, Var
+from ..ir.expr import Binary, Const, TensorRead, Var
 from ..ir.open_extents import LONG
 from ..ir.visit import free_vars, tensor_reads
+from ..lowering.index_map import IndexMap
+from ..lowering.loop_names import LoopView
 from ..lowering.passes.linear import affine_in
+from ..lowering.schedule import StageView
 from ..te.tensor import ComputeOp, Tensor
 
 COPIED_USES = 4
@@ -42,3 +45,26 @@ def uses_of(op: ComputeOp, tensor: Tensor) -> float:
     """How often a compute reads an element of a tensor, on average."""
     reads = math.prod(const_int(axis.extent) or LONG for axis in (*op.axis, *op.reduce_axis))
     return reads / math.prod(const_int(extent) or LONG for extent in tensor.shape)
+
+
+def loops_along_layout(stage: StageView, layout: IndexMap) -> tuple[list[LoopView], LoopView, int | None]:
+    """The loops of a stage whose results lie in a layout, with the one innermost whose elements are neighbours there:
+    the others in order, that one, and its extent, None if that is open.
+
+    Of ``i // 16, j, i % 16`` these are the loops over blocks of i, over j, and within a block. Where what the layout
+    has last is neither an index nor a digit of one, the loops stay as they are.
+    """
+    loops, axes = list(stage.loops), stage.computes[0].axis
+    index, last = {parameter: k for k, parameter in enumerate(layout.parameters)}, layout.results[-1]
+    match last:
+        case Binary("//" | "%" as op, Var() as moved, Const(value=size)):
+            k, size = index[moved], int(size)
+            block, within = stage.split(loops[k], factor=size)
+            loops[k], inner = (block, within) if op == "%" else (within, block)
+            whole = const_int(axes[k].extent)
+            extent = size if op == "%" else None if whole is None else -(-whole // size)
+        case _:
+            k = index[last] if isinstance(last, Var) else len(loops) - 1
+            inner, extent = loops.pop(k), const_int(axes[k].extent)
+    stage.reorder(*loops, inner)
+    return loops, inner, extent
