@@ -2,6 +2,7 @@
 
 import re
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ def steps(title):
 
 
 def calls(run):
-    """The functions of the package that are called, as (file, name), in order."""
+    """The functions of the package that are called, here and in threads that start, as (file, name), in order."""
     found = []
     root = Path(lw.__file__).resolve().parent
 
@@ -40,11 +41,13 @@ def calls(run):
                 found.append((known[path], frame.f_code.co_qualname))
 
     known = {}
+    threading.setprofile(note)
     sys.setprofile(note)
     try:
         run()
     finally:
         sys.setprofile(None)
+        threading.setprofile(None)
     return found
 
 
