@@ -231,8 +231,9 @@ def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilat
 
 
 def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c"):
-    """A convolution of x and w, both of which are rearranged before: so its arguments are what it takes. The numbers are
-    small: transforms round as the largest of a tile."""
+    """A convolution of x and w, both of which are rearranged before: so its arguments are what it takes.
+
+    The numbers are small: transforms round as the largest of a tile."""
     weight = floats(*w) / 3
     blocked = windows.rearranged(floats(*x) / 3, "NCHW", data)
     return (
