@@ -234,7 +234,7 @@ def _schedule_reduction(stage: StageView, op: ComputeOp, target: Target) -> None
             unrolled.append(vector)
             stage.vectorize(lane)
         elif axis is row_axis:
-            block, row = stage.split(loop, factor=rows)
+            block, row = stage.split(loop, factor=rows, tail="peel")
             outer.append(block)
             inner.insert(0, row)
             unrolled.append(row)
@@ -257,5 +257,5 @@ def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target
         # As much as possible of each row of what is read: far rows are on other pages.
         return 1, min(target.vector_registers // 4, -(-(columns or LONG) // target.lanes(op.outputs[0].dtype)))
     height = const_int(row_axis.extent) or 1
-    tile = register_tile(height, columns or LONG, target, op.outputs[0].dtype, divides=True)
+    tile = register_tile(height, columns or LONG, target, op.outputs[0].dtype)
     return tile.rows, tile.vectors

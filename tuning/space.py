@@ -47,7 +47,7 @@ class CallSpace:
 
     def __init__(self, call: Call, settings: CompileSettings, first: str, starts: Sequence[TuningCandidate]) -> None:
         valid = [c.implementation for c in get_valid_implementations(call, settings)]
-        self._offered = {i.name: i for i in sorted(valid, key=lambda i: (i.name != first, -i.plevel))}
+        self._offered = {i.name: i for i in sorted(valid, key=lambda i: (i.name != first, *i.rank))}
         self._call = call
         self._settings = settings
         self._known: dict[tuple[str, str | None], Settled | None] = {}
