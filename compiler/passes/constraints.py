@@ -300,11 +300,15 @@ def _must_equal_another(call: Call, extent: Expr, values: Numbers) -> bool:
 
 
 def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
-    """The smallest value of a dimension that the call holds for, if it holds for all larger ones."""
+    """The smallest value of a dimension that the call holds for, if it holds for all larger ones.
+
+    It is tried beside others that are large, and with all of them alike: two names may be of one dimension, as of the
+    batch of two inputs, by which an extent is divided."""
     large = _large(symbols)
 
     def holds(number: int) -> bool:
-        return _problem_at(call, {**large, symbol: number}) is None
+        trials = ({**large, symbol: number}, dict.fromkeys(symbols, number))
+        return any(_problem_at(call, values) is None for values in trials)
 
     return 0 if holds(0) else bisect(range(large[symbol]), False, key=holds)
 

@@ -1,8 +1,11 @@
 """What dimensions have to be: how often calls are asked."""
 
+import numpy as np
+
 import loopwright as lw
 from loopwright.compiler.passes import constraints
 from loopwright.ops import nn
+from loopwright.ops.families.reshape import reshape_to_open
 
 
 def test_calls_that_a_change_leaves_as_they_are_are_not_asked_again(monkeypatch):
@@ -20,3 +23,15 @@ def test_calls_that_a_change_leaves_as_they_are_are_not_asked_again(monkeypatch)
         return len([call for call in asked if call.op.name == "add"])
 
     assert times(16) <= 2.5 * times(8)
+
+
+def test_an_extent_divided_by_another_dimension_asks_for_no_large_one():
+    """Two names may be of one dimension, as of the batch of two inputs: beside a large batch of the other, a small one
+    leaves nothing."""
+    b, m = lw.te.var("b"), lw.te.var("m")
+    count = b * 6400 // (m * 64)
+    x, told, other = lw.var("x", (m, 4, count, 16)), lw.var("told", (b,)), lw.var("other", (m,))
+    made = reshape_to_open(x, (-1, count, 16), [told, other])
+    engine = lw.Engine(lw.compile(lw.Function([x, told, other], made)))
+    a, batch = np.random.default_rng(0).random((2, 4, 100, 16), np.float32), np.zeros(2, np.float32)
+    np.testing.assert_array_equal(engine([a, batch, batch])[0], a.reshape(8, 100, 16))
