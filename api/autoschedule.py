@@ -42,12 +42,12 @@ def autoschedule(
 
     >>> import loopwright as lw
     >>> from loopwright import te
-    >>> A, B = te.placeholder((31, 50), name="A"), te.placeholder((50, 40), name="B")
+    >>> A, B = te.placeholder((31, 50), name="A"), te.placeholder((40, 50), name="B")
     >>> r = te.reduce_axis((0, 50), name="r")
-    >>> C = te.compute((31, 40), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), name="C")
+    >>> C = te.compute((31, 40), lambda i, j: te.sum(A[i, r] * B[j, r], axis=r), name="C")
     >>> schedule = lw.autoschedule(C, "x86-64-v3", candidates=8)
     >>> [decision.name for decision in schedule.decisions][:4]
-    ['C.loops', 'C.lanes', 'C.rows', 'C.vectors']
+    ['C.form', 'C.chains', 'C.loops', 'C.lanes']
     """
     tensors = (outputs,) if isinstance(outputs, Tensor) else outputs
     check_count(candidates, "candidates", 1)

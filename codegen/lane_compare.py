@@ -25,7 +25,7 @@ Lanes = Sequence[int | None]
 
 
 class LaneMasks:
-    """Emits masks. ``value_of`` emits an expression."""
+    """Emits comparisons of vectors of indices as masks of narrow lanes. ``value_of`` emits an expression."""
 
     def __init__(self, builder: llvm_ir.IRBuilder, target: Target, value_of: Callable[[Expr], llvm_ir.Value]) -> None:
         self._builder = builder
@@ -52,7 +52,7 @@ class LaneMasks:
         return self._builder.icmp_signed(node.op, constants, splat(self._builder, limit, len(wanted)))
 
     def of_lanes(self, condition: Expr | None, mask: llvm_ir.Value, lanes: Lanes) -> llvm_ir.Value:
-        """These lanes of ``mask``, which is the value of the condition."""
+        """The chosen lanes of ``mask``, which is the value of the condition."""
         match condition:
             case Compare() if condition.a.dtype.is_index:
                 some = self.compare(condition, lanes)

@@ -13,7 +13,7 @@ from .lane_compare import Lanes
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class MaskedPiece:
     """``size`` adjacent elements from ``start`` on, and for each of them the lanes that want it."""
 
     start: int
@@ -27,7 +27,7 @@ class Piece:
             yield [by[turn] if turn < len(by) else None for by in self.wanted_by]
 
 
-def pieces_of(offsets: Sequence[int]) -> Iterator[Piece]:
+def pieces_of(offsets: Sequence[int]) -> Iterator[MaskedPiece]:
     """The vectors, of as many elements as there are lanes or fewer, which have the elements at these offsets."""
     begin, count = min(offsets), max(offsets) - min(offsets) + 1
     size = min(len(offsets), 1 << (count - 1).bit_length())
@@ -36,4 +36,4 @@ def pieces_of(offsets: Sequence[int]) -> Iterator[Piece]:
             tuple(lane for lane, offset in enumerate(offsets) if offset == at) for at in range(start, start + size)
         )
         if any(wanted_by):
-            yield Piece(start, size, wanted_by)
+            yield MaskedPiece(start, size, wanted_by)
