@@ -1,6 +1,7 @@
 """Processes that compile: how they end, and what they leave to their parent."""
 
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.fusion.closed_function import as_function
 from loopwright.compiler.fusion.partition import partition
 from loopwright.compiler.model import workers as workers_module
+from loopwright.compiler.model.compile_function import EmittedFunction
 from loopwright.compiler.model.function_cache import function_cache
 from loopwright.compiler.model.workers import Job, Workers, _Worker
 from loopwright.compiler.settings import CompileSettings
@@ -70,3 +72,40 @@ def test_timings_of_functions_do_not_depend_on_the_processes_that_compile_them(t
         works.append([(f.name, f.instructions, [part.name for part in f.parts]) for f in timings.functions])
     assert len(works[0]) >= workers_module.LEAST_FOR_WORKERS
     assert works[0] == works[1]
+
+
+def three_functions():
+    """Three calls that are compiled apart, as each is of another size."""
+    inputs = [lw.var(f"x{size}", (size,)) for size in (3, 4, 5)]
+    return lw.Function(inputs, lw.op.Tuple(tuple(lw.nn.relu(x) for x in inputs)))
+
+
+def test_one_process_has_a_thread_for_llvm_and_tells_of_functions_in_order(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    function_cache.clear()
+    compile_emitted, threads, told = EmittedFunction.compile, [], []
+
+    def noting(emitted, key):
+        threads.append(threading.current_thread())
+        return compile_emitted(emitted, key)
+
+    def progress(done, total, name):
+        told.append((done, total, threading.current_thread()))
+
+    monkeypatch.setattr(EmittedFunction, "compile", noting)
+    library = lw.compile(three_functions(), "x86-64-v3", jobs=1, progress=progress)
+    assert len(library.model.functions) == len(threads) == 3
+    assert threading.current_thread() not in threads
+    assert told == [(done, 3, threading.current_thread()) for done in (1, 2, 3)]
+
+
+def test_what_fails_in_the_thread_of_llvm_reaches_the_caller(monkeypatch, tmp_path):
+    monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
+    function_cache.clear()
+
+    def failing(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(EmittedFunction, "compile", failing)
+    with pytest.raises(lw.OutOfMemoryError):
+        lw.compile(three_functions(), "x86-64-v3", jobs=1)

@@ -23,8 +23,8 @@ LAUNCH_CYCLES = LEAST_CYCLES / 2
 SHARED_BYTES = 16 << 20
 """What a cache beyond the second one holds; targets do not say."""
 SHARED_CYCLES, MEMORY_CYCLES = 2.0, 14.0
-"""Of a line that comes from that cache, or from memory, in order. Cores of these years get 16 to 32 bytes a cycle from
-the cache that they share; 4 MB that stay there were copied by a Zen 5 at 2 cycles a line."""
+"""Of a line that comes from that cache, or from memory, in order. With 2 the model ranks softmax and normalisation of 2
+MB, which stay there, as a Zen 5 measured them; with more it took rereading for dearer than it is."""
 JUMP_CYCLES = 12.0
 """Of the first line of a run that comes from there, which nothing has fetched ahead."""
 NEAR_JUMP_CYCLES = 4.0
