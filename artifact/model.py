@@ -33,8 +33,9 @@ class CompiledModel(BriefRepr):
     ``outputs`` the values are made that callers see, empty if each is one array. ``string_inputs`` are the positions of
     the inputs that are strings: native code has their spans there (``base/spans.py``), and the bytes of all in the last
     input. ``states`` are the outputs that are inputs of the next run, which callers neither give nor get. ``bounds``
-    are those of dimensions that have any, and ``expected`` what layouts were planned for. ``numbers`` are the extents
-    that a run has in its frame, by slot: its dimensions by name, and what is derived from them.
+    are those of dimensions that have any, and ``expected`` what layouts were planned for. ``repeated`` are the inputs,
+    by position, and their axes that are repeated where a caller gives 1 in place of what other inputs say. ``numbers``
+    are the extents that a run has in its frame, by slot: its dimensions by name, and what is derived from them.
     """
 
     name: str
@@ -58,6 +59,7 @@ class CompiledModel(BriefRepr):
     bounds: tuple[DimensionBounds, ...] = ()
     states: tuple[State, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
+    repeated: tuple[tuple[int, int], ...] = ()
     by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 

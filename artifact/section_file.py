@@ -25,7 +25,7 @@ import numpy.typing as npt
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import ModelError
 
-FORMAT = 14
+FORMAT = 15
 MAGIC = b"loopwright model"
 _SIZE_BYTES = 8
 _DIGEST_BYTES = 32

@@ -172,6 +172,8 @@ class Function(NodeBase):
     say of which parameters and results the values are made that callers see, where some are lists or may be absent.
     ``string_inputs`` are the positions of the parameters that are spans of strings (``base/spans.py``), whose bytes are
     the last parameter. ``states`` are the pairs of a parameter and a result that stay in memory from run to run.
+    ``repeated`` are the parameters, by position, and their axes that are repeated where a caller gives 1 in place of
+    the number that another parameter has.
 
     Raises ``TypeInferenceError`` for parameters that are no variables, or given twice, for a body that is no node, for
     a name of two outputs, for a ``batch`` that is no tuple of dimensions, and for a negative size of it.
@@ -188,6 +190,7 @@ class Function(NodeBase):
     grouped_outputs: tuple[ValueForm, ...] = ()
     string_inputs: tuple[int, ...] = ()
     states: tuple[State, ...] = ()
+    repeated: frozenset[tuple[int, int]] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "params", _distinct_vars(self.params))

@@ -6,7 +6,7 @@ Mutable: ``Plans`` keeps the plans of the shapes met last. It belongs to one exe
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..artifact.block import RunStage
@@ -124,17 +124,26 @@ def bind(model: CompiledModel, shapes: Sequence[Shape]) -> dict[str, int]:
                 raise RuntimeArgumentError(
                     f"{model.name}: input {spec} should have extent {wanted} in dimension {axis}, found {number}"
                     + (f" ({reason})" if reason else "")
+                    + (_for_always_one(spec, axis) if number == 1 else "")
                 )
     return dims
 
 
-def check_shape(spec: TensorSpec, shape: Shape, where: str) -> None:
-    """Whether a shape fits an input by itself: its rank, and the extents that are numbers. ``where`` is what errors
-    call the input."""
+def _for_always_one(spec: TensorSpec, axis: int) -> str:
+    """How to have code for an extent of 1 that broadcasts."""
+    shape = ", ".join("1" if k == axis else "None" for k in range(len(spec.shape)))
+    return f"; if it is always 1, compile with shapes={{{spec.name!r}: ({shape}{',' * (len(spec.shape) == 1)})}}"
+
+
+def check_shape(spec: TensorSpec, shape: Shape, where: str, repeated: Collection[int] = ()) -> None:
+    """Whether a shape fits an input by itself: its rank, and the extents that are numbers, which may be 1 on axes that
+    are ``repeated``. ``where`` is what errors call the input."""
     if shape == spec.shape:
         return
     fits = len(shape) == len(spec.shape) and all(
-        extent == number for extent, number in zip(spec.shape, shape, strict=True) if isinstance(extent, int)
+        extent == number or (number == 1 and axis in repeated)
+        for axis, (extent, number) in enumerate(zip(spec.shape, shape, strict=True))
+        if isinstance(extent, int)
     )
     if not fits:
         wanted = f"({', '.join(map(str, spec.shape))}{',' if len(spec.shape) == 1 else ''})"

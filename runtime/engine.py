@@ -247,8 +247,9 @@ class Engine:
 
     def bind(self, inputs: Values) -> BoundEngine:
         """The engine with its inputs checked once, and kept: calling the result runs it on them again and again, and
-        gives the same output arrays, written anew. The inputs must not be resized in place."""
-        arrays = self._input_arrays(inputs)
+        gives the same output arrays, written anew. The inputs must not be resized in place, and have the extents that
+        the code takes: none is repeated, as a call does with one that is 1 long where another input has a number."""
+        arrays = self._input_arrays(inputs, repeat=False)
         executors = self._ready()
         strings = self._signature.gives_strings
         outputs = None if strings else executors.use(lambda executor: executor.new_outputs(arrays))
@@ -340,10 +341,10 @@ class Engine:
 
         return self._look(self._input_arrays(inputs), collect_steps)
 
-    def _input_arrays(self, inputs: Values) -> list[Array]:
+    def _input_arrays(self, inputs: Values, repeat: bool = True) -> list[Array]:
         if self._keeps_state:
             raise self._needs_session()
-        return self._signature.input_arrays(inputs)
+        return self._signature.input_arrays(inputs, repeat)
 
     def _needs_session(self) -> RuntimeArgumentError:
         names = ", ".join(self.states.names)

@@ -250,6 +250,7 @@ def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, An
         "bounds": [asdict(bounds) for bounds in model.bounds],
         "states": [asdict(state) for state in model.states],
         "expected": list(model.expected.items()),
+        "repeated": model.repeated,
     }
 
 
@@ -291,6 +292,7 @@ class _Content:
     bounds: tuple[DimensionBounds, ...]
     states: tuple[State, ...]
     expected: tuple[tuple[str, int], ...]
+    repeated: tuple[tuple[int, int], ...]
 
 
 def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
@@ -303,6 +305,8 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
         if forms and sum(form.arrays for form in forms) != count:
             raise ModelError("library: what callers see is made of another number of arrays")
     _check_states(content)
+    if not all(0 <= n < inputs and 0 <= axis < len(content.inputs[n].shape) for n, axis in content.repeated):
+        raise ModelError("library: what is repeated is an axis that no input has")
     others: Mapping[str, Any] = fields["alternatives"]
     alternatives = {symbol: tuple(_function(f, file) for f in found) for symbol, found in others.items()}
     return CompiledModel(
@@ -327,6 +331,7 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
         content.bounds,
         content.states,
         dict(content.expected),
+        content.repeated,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..base.spans import pack_strings, unpack_strings
 from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
 from .dimensions import Shape, check_shape
 from .grouped_values import GroupedInputs, GroupedOutputs
+from .repeated_inputs import RepeatedInputs
 from .tensor_specs import TensorSpecs
 
 Values: TypeAlias = Mapping[str, object] | Sequence[object] | SupportsDLPack | Array
@@ -32,6 +33,7 @@ class Signature:
         self.output_positions = {spec.name: number for number, spec in enumerate(self.outputs)}
         self.gives_strings = any(spec.dtype is STRING for spec in self.outputs)
         self._strings = model.string_inputs
+        self._repeated = RepeatedInputs(model) if model.repeated else None
         self._order = self.inputs.names
         self._names = set(self._order)
         self._wanted: list[tuple[np.dtype[Any], tuple[object, ...]]]
@@ -42,8 +44,9 @@ class Signature:
         if self.grouped_outputs is not None:
             self.output_positions = self.grouped_outputs.positions
 
-    def input_arrays(self, values: Values) -> list[Array]:
-        """The arrays behind the inputs, in order; nothing is converted or copied, but strings.
+    def input_arrays(self, values: Values, repeat: bool = True) -> list[Array]:
+        """The arrays behind the inputs, in order; nothing is converted or copied, but strings, and what is repeated.
+        Without ``repeat`` the arrays are those that are given.
 
         Arrays that fit at first sight are let through at once: this is on the path of each call.
         """
@@ -71,18 +74,24 @@ class Signature:
                 found[k] = self.input_array(k, value)
                 if type(value) is np.ndarray and value.dtype is dtype:
                     wanted[k] = dtype, value.shape
-        return self.native(found) if self._strings else found
+        if self._repeated is not None and repeat:
+            self._repeated.repeat(found)
+        return self._with_spans(found) if self._strings else found
 
     def native(self, arrays: Sequence[Array]) -> list[Array]:
         """Checked inputs as native code takes them: strings as spans, and the bytes of all behind the last."""
         made = list(arrays)
-        if self._strings:
-            spans, utf8 = pack_strings(
-                [made[k] for k in self._strings], lambda k: f"{self.name}: input {self._order[self._strings[k]]}"
-            )
-            for k, found in zip(self._strings, spans, strict=True):
-                made[k] = found
-            made.append(utf8)
+        if self._repeated is not None:
+            self._repeated.repeat(made)
+        return self._with_spans(made) if self._strings else made
+
+    def _with_spans(self, made: list[Array]) -> list[Array]:
+        spans, utf8 = pack_strings(
+            [made[k] for k in self._strings], lambda k: f"{self.name}: input {self._order[self._strings[k]]}"
+        )
+        for k, found in zip(self._strings, spans, strict=True):
+            made[k] = found
+        made.append(utf8)
         return made
 
     def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
@@ -92,7 +101,8 @@ class Signature:
 
     def input_array(self, number: int, value: object) -> Array:
         """The array behind one input."""
-        return _checked(value, self.inputs[number], f"{self.name}: input {self._order[number]}")
+        axes = () if self._repeated is None else self._repeated.axes(number)
+        return _checked(value, self.inputs[number], f"{self.name}: input {self._order[number]}", axes)
 
     def arrays_of_input(self, key: str | int, value: object) -> list[tuple[int, Array]]:
         """The arrays behind an input that is named, or given by its position, and their positions."""
@@ -188,7 +198,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) or "none"
 
 
-def _checked(value: object, spec: TensorSpec, where: str) -> Array:
+def _checked(value: object, spec: TensorSpec, where: str, repeated: Collection[int]) -> Array:
     array = as_array(value, where)
     if spec.dtype is STRING:
         if array.dtype.kind not in "OUT":
@@ -196,7 +206,7 @@ def _checked(value: object, spec: TensorSpec, where: str) -> Array:
         check_shape(spec, array.shape, where)
         return array
     _check_dtype(array, spec, where)
-    check_shape(spec, array.shape, where)
+    check_shape(spec, array.shape, where, repeated)
     if not array.flags.c_contiguous:
         raise RuntimeArgumentError(f"{where} is not contiguous; numpy.ascontiguousarray makes a copy that is")
     if not array.flags.aligned:

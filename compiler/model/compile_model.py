@@ -132,6 +132,7 @@ def _assemble(
         bounds=bounds_of(names),
         states=graph.states,
         expected=expected_by_name(graph, settings, names),
+        repeated=tuple(sorted(graph.repeated)),
     )
 
 

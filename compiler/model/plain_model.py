@@ -132,6 +132,7 @@ def _without_code(function: Function, settings: CompileSettings) -> CompiledMode
         entry_object=b"",
         entry_llvm_ir="",
         bounds=bounds_of(names),
+        repeated=tuple(sorted(function.repeated)),
     )
 
 

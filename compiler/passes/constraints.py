@@ -34,6 +34,7 @@ from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsD
 from ...ops.definition.retyping import inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
 from ..symbols import Numbers, Symbol, births_of, extent_at, extents_of, renamed, symbols_of, with_numbers
+from .repeated_inputs import repeated_inputs
 
 LARGE = 100003
 """From here on are the extents to try: larger than any window."""
@@ -151,15 +152,25 @@ def _equated(function: Function, call: Call, problem: _Problem) -> Function | No
     left, right = _differing(call, problem.differing, problem.values)
     given = set(symbols_of(p.type for p in function.params))
     for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
-        if symbol in given and symbol not in (inner := set(free_vars(other))) and inner <= given:
+        if not isinstance(symbol, Symbol) or symbol not in given:
+            continue
+        if symbol not in (inner := set(free_vars(other))) and inner <= given:
             if not isinstance(symbol, Dimension):
-                return _with_dimensions(function, {symbol: other})
+                return _made_equal(function, symbol, other, {symbol: other})
             if (both := _within_both(symbol, other)) is not None:
-                return _with_dimensions(function, both)
+                return _made_equal(function, symbol, other, both)
     if not left or not right or call.op is ASSUME_EXTENT:
         return None
     stated, assumed = (right[0], left[0]) if const_int(right[0]) is not None else (left[0], right[0])
     return _with_assumption(function, call, assumed, stated)
+
+
+def _made_equal(function: Function, symbol: Symbol, other: Expr, found: Mapping[Expr, Expr]) -> Function:
+    """The function with two extents equal as ``found`` says, which knows what inputs may have 1 in place of them."""
+    repeated = repeated_inputs(function, symbol, other)
+    if isinstance(other, Symbol):
+        repeated |= repeated_inputs(function, other, symbol)
+    return replace(_with_dimensions(function, found), repeated=function.repeated | repeated)
 
 
 def _within_both(symbol: Dimension, other: Expr) -> dict[Expr, Expr] | None:
