@@ -13,10 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from ..base.target import Target
 from ..compiler.selection.records import TuningRecords
 from ..runtime.arrays import Array
 from ..runtime.contenders.latency import median_interval
 from ..runtime.library import Library
+from .bounds import is_clear
 from .candidate import TuningCandidate
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS, TuningJob, compile_job, measure_job, model_job
 from .outcome import Outcome, OutcomeKind
@@ -29,7 +31,10 @@ SUSPICIOUS = 1.3
 CONFIRM_PROCESSES = 3
 CONFIRM_LIMITS = RoundLimits(12, 12)
 """The winner is measured in so many new processes, in so many rounds each."""
-MODEL_LIMITS = RoundLimits(15, 45, 0.01)
+MODEL_LIMITS, MODEL_PROCESSES, MODEL_LOOKS = RoundLimits(15, 45, 0.01), 4, 2
+"""The model is measured in so many processes at the most, and looked at so often whether it is clear by then."""
+DOUBT = 0.05
+"""How likely it may be that what is called faster is not."""
 _Item = TypeVar("_Item")
 
 
@@ -165,25 +170,33 @@ class JobBench:
     def model(self, records: TuningRecords) -> Outcome:
         """The outcome of the model by records, beside the same model without any, which is compiled once."""
         untuned = self._untuned = self._untuned or self._library_of(None)
-        tuned, settings = self._library_of(records), self._settings
+        tuned = self._library_of(records)
         with tempfile.TemporaryDirectory(prefix="loopwright-tune-") as folder:
             paths = [Path(folder) / "untuned.lwlib", Path(folder) / "tuned.lwlib"]
             for library, path in zip((untuned, tuned), paths, strict=True):
                 library.save(path)
             is_here = isinstance(self._workers, LocalWorkers)
             first, second = (str(path) if is_here else path.read_bytes() for path in paths)
-            seconds = 10 * settings.measure_seconds
-            job = model_job(
-                tuned.model.target,
-                settings.threads,
-                (first, second),
-                self._inputs,
-                MODEL_LIMITS,
-                settings.seed,
-                seconds,
-            )
-            (found,) = self._outcomes([job], [1])
-        return found
+            return self._model_rounds(tuned.model.target, (first, second))
+
+    def _model_rounds(self, target: Target, libraries: tuple[str | bytes, str | bytes]) -> Outcome:
+        """The outcome of the second of two libraries beside the first: the rounds of several processes, which load them
+        in turns, since what is loaded first may lie better in memory."""
+        settings, found = self._settings, list[Outcome]()
+        for process in range(MODEL_PROCESSES):
+            seconds, seed = 10 * settings.measure_seconds, settings.seed + process
+            job = model_job(target, settings.threads, libraries, self._inputs, MODEL_LIMITS, seed, seconds)
+            found += self._outcomes([job], [1])
+            if found[-1].kind is not OutcomeKind.MEASURED:
+                return found[-1]
+            if (process + 1) % (MODEL_PROCESSES // MODEL_LOOKS) == 0 and is_clear(
+                _together(found), DOUBT / MODEL_LOOKS
+            ):
+                break
+        ratios = _together(found)
+        low, high = median_interval(ratios)
+        times = tuple(seconds for outcome in found for seconds in outcome.seconds)
+        return replace(found[0], ratio=statistics.median(ratios), low=low, high=high, seconds=times, ratios=ratios)
 
     def _reference(self, task: TuningTask, number: int) -> Outcome:
         """The untuned code of a function of a task."""
@@ -251,7 +264,7 @@ class JobBench:
 
 def _pooled(found: Sequence[Outcome]) -> Outcome:
     """The outcomes of several processes as one: all of their rounds. One that found no gain counts for all."""
-    ratios = tuple(ratio for outcome in found for ratio in outcome.ratios)
+    ratios = _together(found)
     low, high = median_interval(ratios)
     worst = min(found, key=lambda outcome: outcome.ratio)
     ratio = statistics.median(outcome.ratio for outcome in found)
@@ -259,6 +272,10 @@ def _pooled(found: Sequence[Outcome]) -> Outcome:
     if worst.ratio < 1:
         ratio, ratios = worst.ratio, worst.ratios
     return replace(worst, ratio=ratio, low=low, high=high, seconds=seconds, ratios=ratios)
+
+
+def _together(found: Sequence[Outcome]) -> tuple[float, ...]:
+    return tuple(ratio for outcome in found for ratio in outcome.ratios)
 
 
 def _parts(items: Sequence[_Item], count: int) -> list[Sequence[_Item]]:

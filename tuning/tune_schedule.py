@@ -20,7 +20,7 @@ from ..lowering.schedule import Schedule
 from ..schedules.auto.candidates import Scheduling, arguments_of
 from ..schedules.auto.sketch import ScheduleRule
 from ..te.tensor import Tensor
-from .bench import CONFIRM_LIMITS, CONFIRM_PROCESSES
+from .bench import CONFIRM_LIMITS, CONFIRM_PROCESSES, DOUBT
 from .bounds import lower_bound
 from .candidate import TuningCandidate
 from .compute_space import BY_RULES, ComputeSpace
@@ -32,7 +32,6 @@ from .searcher import MakeSearcher, TrialResult, searcher_named
 from .workers import LocalWorkers, SubmitsJobs, do_all
 
 BATCH = 8
-DOUBT = 0.05
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -16,7 +16,7 @@ from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from ..compiler.selection.records import Level, TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord
-from .bench import Bench
+from .bench import DOUBT, MODEL_LOOKS, Bench
 from .bounds import lower_bound
 from .candidate import TuningCandidate
 from .journal import UNTUNED, Journal, confirmation_of
@@ -27,8 +27,6 @@ from .space import Space
 from .task import TuningTask
 
 BATCH = 16
-DOUBT = 0.05
-"""How likely it may be that any record of a run is none the faster."""
 LEAST_GAIN = 1.01
 """A winner that is less is not worth a record."""
 FINALISTS = 2
@@ -216,7 +214,7 @@ class Tuner:
             search.state = "confirming"
             self._tell(f"confirming the winner of {task.name}")
             confirmed = self._confirmed(task, candidate)
-            if confirmed.is_timed and confirmed.low > 1:
+            if min(confirmed.ratio, confirmed.low) > 1:
                 search.state = f"at least {confirmed.low:.3f}×"
                 now = datetime.now(UTC).isoformat(timespec="seconds")
                 made = TuningRecord.of(
@@ -271,7 +269,7 @@ class Tuner:
     ) -> tuple[Sequence[TuningRecord], Outcome]:
         """Those of the records by which the model is faster, by bisection: of all, else of what is left of halves."""
         outcome = self._bench.model(TuningRecords([*others, *records]))
-        bound = lower_bound(outcome.ratios, DOUBT)
+        bound = lower_bound(outcome.ratios, DOUBT / MODEL_LOOKS)
         outcome = replace(outcome, low=bound)
         if bound > 1 and outcome.kind is OutcomeKind.MEASURED:
             return records, outcome

@@ -6,7 +6,7 @@ from math import comb
 
 import pytest
 
-from loopwright.tuning.bounds import lower_bound
+from loopwright.tuning.bounds import is_clear, lower_bound
 from loopwright.tuning.paired_rounds import PairedRounds, RoundLimits, take_turns
 
 
@@ -91,3 +91,10 @@ def test_no_gain_is_seldom_taken_for_one():
     rng = random.Random(7)
     wrong = sum(lower_bound([rng.lognormvariate(0, 0.1) for _ in range(20)], 0.05) > 1 for _ in range(1000))
     assert wrong <= 75  # at most 50 are expected; more than 75 are of a probability of 0.0004
+
+
+def test_rounds_are_clear_on_either_side_of_one():
+    assert is_clear([1.1] * 15, 0.025)
+    assert is_clear([0.9] * 15, 0.025)
+    assert not is_clear([0.9, 1.1] * 15, 0.025)
+    assert not is_clear([1.1] * 4, 0.025)

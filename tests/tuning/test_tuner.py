@@ -133,6 +133,14 @@ def test_the_error_is_shared_by_all_tasks(path):
     assert not many._confirmed(TASKS[0], TASKS[0].space().settle("matmul.paneled", {}).candidate).low > 1
 
 
+def test_a_bound_above_one_is_not_enough_where_a_process_found_no_gain(path):
+    class Contradictory(MadeUpBench):
+        def confirm(self, task, candidate):
+            return Outcome(OutcomeKind.MEASURED, 0.99, 0.99, 1.1, (1e-3,) * 36, (1.01,) * 36)
+
+    assert tuned(path, Contradictory()).written == 0
+
+
 def test_records_are_taken_back_where_the_model_is_not_faster(path):
     report = tuned(path, MadeUpBench(model=lambda records: 0.97))
     assert (report.written, report.taken_back, report.gain) == (2, 2, 1.0)
