@@ -1,4 +1,4 @@
-"""Halide's bilateral grid, defined and scheduled as in its ``apps/bilateral_grid``."""
+"""Halide's bilateral grid, defined, and by default scheduled, as in its ``apps/bilateral_grid``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ X, Y, Z, C = hl.Var("x"), hl.Var("y"), hl.Var("z"), hl.Var("c")
 TAPS = ((-2, 1.0), (-1, 4.0), (0, 6.0), (1, 4.0), (2, 1.0))
 
 
-def bilateral_grid(source: hl.Func, lanes: int) -> hl.Func:
+def bilateral_grid(source: hl.Func, lanes: int | None) -> hl.Func:
+    """The output, in vectors of so many lanes; without a schedule where there are none."""
     window = hl.RDom([(0, BLOCK), (0, BLOCK)])
     pixel = hl.clamp(source[X * BLOCK + window.x - BLOCK // 2, Y * BLOCK + window.y - BLOCK // 2], 0.0, 1.0)
     histogram, blur_z, blur_x, blur_y = (hl.Func(name) for name in ("histogram", "blur_z", "blur_x", "blur_y"))
@@ -33,6 +34,8 @@ def bilateral_grid(source: hl.Func, lanes: int) -> hl.Func:
     interpolated, output = hl.Func("interpolated"), hl.Func("output")
     interpolated[X, Y, C] = hl.lerp(along_y(z), along_y(z + 1), level - hl.f32(z))
     output[X, Y] = interpolated[X, Y, 0] / interpolated[X, Y, 1]
+    if lanes is None:
+        return output
 
     blur_z.compute_root().reorder(C, Z, X, Y).parallel(Y).vectorize(X, lanes).unroll(C)
     histogram.compute_at(blur_z, Y)
