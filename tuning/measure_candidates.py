@@ -24,6 +24,7 @@ from ..runtime.executor import context_of
 from ..runtime.functions.symbols import function_symbols
 from ..runtime.measure.timing import Repeat, repeater, time_calls
 from ..runtime.threads.thread_pool import thread_pool_symbols
+from .bursts import fastest_burst
 from .checks import Check, Fault, check_inputs, fault_of
 from .outcome import OutcomeKind
 from .paired_rounds import PairedRounds, RoundLimits, take_turns
@@ -96,6 +97,10 @@ class LoadedCandidate:
         """Seconds of so many calls. Raises ``KernelError`` for an error code."""
         return time_calls(call, count, self._fail)
 
+    def sample(self, call: Repeat, count: int) -> float:
+        """Seconds of one call, by a sample of so many."""
+        return fastest_burst(lambda calls: self.seconds(call, calls), count)
+
     def _fail(self, code: int) -> NoReturn:
         messages = self.code.messages
         if 1 <= code <= len(messages):
@@ -140,7 +145,7 @@ class Case:
 
     def time(self) -> float:
         """Seconds of the untuned code for all calls of the model, by one sample."""
-        return self.untuned.seconds(self._call, self.count) / self.count * self.calls
+        return self.untuned.sample(self._call, self.count) * self.calls
 
     def fault(self, candidate: LoadedCandidate) -> Fault | None:
         """What is wrong with the results of a candidate; None if nothing is."""
@@ -169,7 +174,7 @@ def _measured(
     else:
         turns = take_turns(
             lambda: sum(case.time() for case in cases),
-            lambda: sum(one.seconds(call, case.count) / case.count * case.calls for (one, case), call in timed),
+            lambda: sum(one.sample(call, case.count) * case.calls for (one, case), call in timed),
             limits,
             rng,
         )

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..runtime.arrays import Array
+from ..runtime.bound_engine import BoundEngine
 from ..runtime.contenders.latency import median_interval
 from ..runtime.engine import Engine
 from ..runtime.library import Library, load
 from ..runtime.measure.closeness import allowed_distance, distance
+from .bursts import fastest_burst
 from .checks import random_array
 from .outcome import OutcomeKind
 from .paired_rounds import RoundLimits, take_turns
@@ -34,27 +36,27 @@ def measure_model(job: Mapping[str, Any]) -> Iterator[Answer]:
         order = (0, 1) if job["seed"] % 2 == 0 else (1, 0)
         loaded = {k: _loaded(job["libraries"][k], Path(folder) / f"{k}.lwlib") for k in order}
         inputs = _inputs(loaded[0], job["inputs"], job["seed"])
-        started = {k: Engine(loaded[k], threads=job["threads"]) for k in order}
+        bound = {k: Engine(loaded[k], threads=job["threads"]).bind(inputs) for k in order}
         for k in order:
-            started[k](inputs)
-        engines = [started[0], started[1]]
-        yield {"grace": GRACE * _seconds(engines[0], inputs, 1)}
+            bound[k]()
+        yield {"grace": GRACE * _seconds(bound[0], 1)}
         for _ in job["items"]:
-            yield _answer(engines, inputs, RoundLimits(*job["limits"]), job["seed"])
+            yield _answer((bound[0], bound[1]), RoundLimits(*job["limits"]), job["seed"])
 
 
-def _answer(engines: list[Engine], inputs: Mapping[str, Array], limits: RoundLimits, seed: int) -> Answer:
-    first, second = (list(engine(inputs)) for engine in engines)
+def _answer(engines: tuple[BoundEngine, BoundEngine], limits: RoundLimits, seed: int) -> Answer:
+    untuned, tuned = engines
+    first, second = untuned(), tuned()
     for number, (expected, got) in enumerate(zip(first, second, strict=True)):
         if (error := distance(got, expected)) > (allowed := allowed_distance(expected)):
             detail = f"output {number} of the tuned model is off by {error:.2g} of its largest, not {allowed:.2g}"
             return {"kind": OutcomeKind.WRONG.value, "detail": detail}
     count = 1
-    while (seconds := _seconds(engines[0], inputs, count)) * count < SAMPLE_SECONDS and count < 10_000:
-        count = 1 + max(count, int(SAMPLE_SECONDS / max(seconds, 1e-7)))
+    while (seconds := _seconds(untuned, count)) < SAMPLE_SECONDS and count < 10_000:
+        count = 1 + max(count, int(count * SAMPLE_SECONDS / max(seconds, 1e-7)))
     turns = take_turns(
-        lambda: _seconds(engines[0], inputs, count),
-        lambda: _seconds(engines[1], inputs, count),
+        lambda: fastest_burst(lambda calls: _seconds(untuned, calls), count),
+        lambda: fastest_burst(lambda calls: _seconds(tuned, calls), count),
         limits,
         random.Random(seed),
     )
@@ -65,11 +67,11 @@ def _answer(engines: list[Engine], inputs: Mapping[str, Array], limits: RoundLim
     return {"kind": OutcomeKind.MEASURED.value, **times}
 
 
-def _seconds(engine: Engine, inputs: Mapping[str, Array], count: int) -> float:
+def _seconds(engine: BoundEngine, count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):
-        engine(inputs)
-    return (time.perf_counter() - start) / count
+        engine()
+    return time.perf_counter() - start
 
 
 def _loaded(given: str | bytes, path: Path) -> Library:

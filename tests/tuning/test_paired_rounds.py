@@ -7,6 +7,7 @@ from math import comb
 import pytest
 
 from loopwright.tuning.bounds import is_clear, lower_bound
+from loopwright.tuning.bursts import BURSTS, fastest_burst
 from loopwright.tuning.paired_rounds import PairedRounds, RoundLimits, take_turns
 
 
@@ -98,3 +99,16 @@ def test_rounds_are_clear_on_either_side_of_one():
     assert is_clear([0.9] * 15, 0.025)
     assert not is_clear([0.9, 1.1] * 15, 0.025)
     assert not is_clear([1.1] * 4, 0.025)
+
+
+def test_the_fastest_burst_of_a_sample_counts():
+    disturbed = iter([9.0, 1.0, 5.0, 1.5, 9.0, 9.0, 9.0, 9.0])
+    assert fastest_burst(lambda calls: calls * next(disturbed), 8 * 25) == 1.0
+
+
+def test_a_sample_of_few_calls_has_fewer_bursts():
+    asked = []
+    assert fastest_burst(lambda calls: asked.append(calls) or 2.0, 3) == 2.0
+    assert asked == [1, 1, 1]
+    fastest_burst(lambda calls: asked.append(calls) or 2.0, 20)
+    assert asked[3:] == [2] * BURSTS
