@@ -55,7 +55,8 @@ class TuningProgress(BriefRepr):
 class TuningReport(BriefRepr):
     """``records`` is the file, ``written`` how many records came into it, and ``taken_back`` how many of these were
     taken back. ``gain`` is how many times as fast the tuned model is as the untuned one, with a bound ``at_least``;
-    both are 1 where no record serves it. ``tries`` are candidates, ``measured`` those whose outcome was not known."""
+    both are 1 where no record serves it. ``tries`` are candidates, ``measured`` those whose outcome was not known.
+    ``note`` says why there was nothing to tune."""
 
     tasks: tuple[TaskProgress, ...]
     records: str
@@ -77,12 +78,14 @@ class TuningReport(BriefRepr):
 
     def lines(self) -> Sequence[str]:
         """What became of the model."""
+        if self.note:
+            return [self.note]
         tried = f"{count_text(self.tries, 'candidate')} tried, {self.measured} of them in this run"
         kept = self.written - self.taken_back
         back = f", {self.taken_back} taken back" if self.taken_back else ""
         found = f"{count_text(kept, 'new record')} in {self.records}{back}"
         faster = f"the model is {ratio_text(self.gain)} as fast as untuned (at least {self.at_least:.3f}×)"
-        return [tried, found, faster if self.gain != 1 else "the model is as it was", *([self.note] * bool(self.note))]
+        return [tried, found, faster if self.gain != 1 else "the model is as it was"]
 
     def to_json(self) -> dict[str, Any]:
         """All as JSON values."""

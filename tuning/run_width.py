@@ -8,8 +8,10 @@ from ..base.choices import check_count
 from ..base.errors import RuntimeArgumentError
 from ..base.granted_cpus import granted_cpus
 from ..base.target import Target
+from ..codegen.host import host_target
 from ..runtime.foreign import why_not_here
 from ..runtime.threads.default_threads import check_threads, default_threads
+from .jobs import machine_of
 from .workers import check_workers
 
 
@@ -35,6 +37,11 @@ class RunWidth:
             return cls(used, count, count)
         if (problem := why_not_here(target)) is not None:
             raise RuntimeArgumentError(f"{problem}: give workers= that have it")
+        if (cpu := machine_of(target)) != (here := host_target().cpu):
+            raise RuntimeArgumentError(
+                f"what is for {cpu} is measured on one, and this cpu is {here}: give workers= that have it, or the "
+                "target of a level, as x86-64-v3"
+            )
         used = target.threads or min(default_threads(), own) if threads is None else check_threads(threads)
         if used > own:
             raise RuntimeArgumentError(

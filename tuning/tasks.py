@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from ..graph.visit import post_order
 from ..ir.constants import const_int
 from ..ops.definition.cost import moved
 from ..ops.definition.implementation import outputs_of
+from ..ops.definition.registry import all_ops
 from ..te.work import operations
 from .task import FusedUse, TuningTask
 
@@ -66,8 +68,7 @@ def tasks(
 
 def tasks_of(graph: Function, settings: CompileSettings, only: Collection[str] = ()) -> tuple[TuningTask, ...]:
     """The tasks of a graph behind all passes, those that the most time is predicted for first."""
-    if isinstance(only, str) or not all(isinstance(name, str) for name in only):
-        raise RuntimeArgumentError(f"only should be a list of names of operators, found {only!r}")
+    _check_names(only)
     units: dict[str, FusedUse] = {}
     for function in _functions(graph, settings):
         key = graph_hash(function)
@@ -92,6 +93,25 @@ def tasks_of(graph: Function, settings: CompileSettings, only: Collection[str] =
         untuned = select_implementation(call, plain).chosen.name
         made.append(TuningTask(call, workload, uses, share, settings, untuned, function_key(uses[0].function, plain)))
     return tuple(sorted(made, key=lambda task: -task.share))
+
+
+def _check_names(only: Collection[str]) -> None:
+    if isinstance(only, str) or not all(isinstance(name, str) for name in only):
+        raise RuntimeArgumentError(f"only should be a list of names of operators, found {only!r}")
+    known = [op.name for op in all_ops()]
+    for name in only:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise RuntimeArgumentError(f"only: there is no operator {name!r}{hint}")
+
+
+def why_none(graph: Function, settings: CompileSettings, only: Collection[str]) -> str:
+    """Why there are no tasks of the operators in a graph, for who asked for them."""
+    others = sorted({task.call.op.name for task in tasks_of(graph, settings)}) if only else []
+    if others:
+        return f"nothing is tuned: there are tasks of {', '.join(others)}, and none of {', '.join(only)}"
+    return "nothing is tuned: each operator has open dimensions, or one way to be computed"
 
 
 def _functions(graph: Function, settings: CompileSettings) -> Iterator[Function]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from .journal import Journal
 from .report import TuningProgress, TuningReport
 from .run_width import RunWidth, check_numbers
 from .searcher import MakeSearcher, searcher_named
-from .tasks import tasks_of
+from .tasks import tasks_of, why_none
 from .tuner import Tuner, TuningBudget
 from .workers import LocalWorkers, SubmitsJobs
 
@@ -85,9 +86,11 @@ def tune(
     budget = TuningBudget(60.0 * minutes)
     graph = planned_graph(model, shapes, settings.with_records(journal.records()), False)
     found = tasks_of(graph, settings, only)
+    note = "" if found else why_none(graph, settings, only)
     with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
         bench = JobBench(who, bench_settings, library_of, inputs or {})
-        return Tuner(found, bench, journal, make, budget, seed, progress or _unheard).run()
+        report = Tuner(found, bench, journal, make, budget, seed, progress or _unheard).run()
+    return replace(report, note=note)
 
 
 def _path_of(records: object) -> Path:

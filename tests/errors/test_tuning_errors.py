@@ -21,6 +21,12 @@ MODEL = lw.Function([A, B], lw.nn.matmul(A, B))
         ({"workers": 3}, r"workers should be an object with the submit of concurrent.futures"),
         ({"searcher": "luck"}, r"searcher should be 'evolution', 'random', 'grid', or a function"),
         ({"only": "nn.matmul"}, r"only should be a list of names of operators, found 'nn.matmul'"),
+        ({"only": ["nn.conv3d2"]}, r"only: there is no operator 'nn.conv3d2'; did you mean 'nn.conv\dd'\?"),
+        ({"only": ["?"]}, r"only: there is no operator '\?'$"),
+        (
+            {"target": "llvm -mcpu=atom"},
+            r"what is for atom is measured on one, and this cpu is [\w-]+: give workers= that have it",
+        ),
         ({"target": "llvm -mtriple=aarch64-linux-gnu"}, r"this machine is \w+: give workers= that have it"),
     ],
     ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
