@@ -11,7 +11,7 @@ from onnx import GraphProto
 from ..base.errors import ModelError, TypeInferenceError
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..ir.constants import ONE, ZERO
+from ..ir.constants import MAX_INDEX, ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.makers import as_index
 from ..ops.definition.extent_formulas import as_formulas
@@ -135,13 +135,16 @@ def _reached(node: OnnxNode, found: Sequence[Node], carried: int, conditional: b
 
 
 def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
-    """The most iterations as a number or a formula, if they are known before the loop as such."""
+    """The most iterations as a number or a formula, if they are known before the loop as such. More than any index
+    counts, which exporters write for loops that only a condition ends, are not."""
     most = node.get(0)
     known = None if most is None else subgraphs.shapes.of(most)
     if known is None or known.size != 1:
         return None
     trips = known.ravel()[0]
-    return trips if isinstance(trips, Expr) else max(0, int(trips))
+    if isinstance(trips, Expr):
+        return trips
+    return max(0, int(trips)) if int(trips) <= MAX_INDEX else None
 
 
 def _born_trips(node: OnnxNode, subgraphs: Subgraphs, what: str) -> int | Expr:

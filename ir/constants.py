@@ -16,6 +16,8 @@ TRUE: Expr = Const(True, BOOL)
 FALSE: Expr = Const(False, BOOL)
 ZERO: Expr = Const(0, INDEX)
 ONE: Expr = Const(1, INDEX)
+MAX_INDEX = 1 << 62
+"""No constant index is above this, or below minus this, so that a sum of two is no overflow."""
 
 
 def const(value: bool | int | float | np.generic, as_dtype: str | DType) -> Expr:
@@ -43,7 +45,7 @@ def _fit(value: bool | int | float, kind: DType) -> bool | int | float:
         if not value.is_integer():
             raise ExpressionError(f"{value!r} is not an integer, but {kind} is wanted; cast explicitly")
         value = int(value)
-    low, high = kind.int_range() or (-(1 << 62), 1 << 62)
+    low, high = kind.int_range() or (-MAX_INDEX, MAX_INDEX)
     if not low <= value <= high:
         raise ExpressionError(f"{value} does not fit {kind} ({low} … {high})")
     return int(value)

@@ -49,6 +49,8 @@ def _upsample_9(node: OnnxNode) -> Node:
 
 
 def _upsample(node: OnnxNode, scales: Sequence[float]) -> Node:
+    if _only_a_run_knows(node, _as_upsample(node), range(node.rank), scales, ()):
+        return run_time_resize.resized(node, _as_upsample(node), range(node.rank), _constant(scales), None)
     return resize_axes(node[0], _scaled(node, range(node.rank), scales), _as_upsample(node), node.shapes.inputs)
 
 
@@ -62,11 +64,11 @@ def _resize_10(node: OnnxNode) -> Node:
     """Resize as version 10 has it: Upsample that may also shrink, and then takes the element above as the nearest, as
     other implementations do."""
     how = _as_upsample(node)
-    if not isinstance(node[1], Constant):
-        axes = range(node.rank)
+    axes, scales = range(node.rank), _floats(node, 1, "scales") if isinstance(node[1], Constant) else None
+    if scales is None or _only_a_run_knows(node, how, axes, scales, ()):
         return run_time_resize.resized(node, how, axes, node[1], None, ceil_where_it_shrinks=True)
     made = node[0]
-    for change in _scaled(node, range(node.rank), _floats(node, 1, "scales") or ()):
+    for change in _scaled(node, axes, scales):
         nearest = replace(how, nearest="ceil" if change.scale and change.scale < 1 else "floor")
         made = resize_axes(made, [change], nearest, node.shapes.inputs)
     return made
@@ -91,6 +93,8 @@ def _resize(node: OnnxNode) -> Node:
     if not node.is_known(*([1, 2, 3] if crop else [2, 3])):
         return _resized_at_run_time(node, how, axes, crop)
     scales, sizes = _floats(node, 2, "scales"), node.extents(3, "sizes") if node.get(3) is not None else ()
+    if not crop and _only_a_run_knows(node, how, axes, scales, sizes):
+        return _resized_at_run_time(node, how, axes, crop)
     if bool(scales) == bool(sizes):
         raise ModelError(f"{node}: either scales or sizes must be given")
     changes = _scaled(node, axes, scales, keep=crop) if scales else _sized(node, axes, sizes, keep=crop)
@@ -125,6 +129,10 @@ def _floats(node: OnnxNode, index: int, meaning: str) -> tuple[float, ...] | Non
     return None if value is None else tuple(float(v) for v in value.ravel())
 
 
+def _constant(scales: Sequence[float]) -> Constant:
+    return Constant(np.array(scales, np.float32))
+
+
 def _scaled(node: OnnxNode, axes: Sequence[int], scales: Sequence[float], keep: bool = False) -> list[Resized]:
     """``keep``: also the axes whose scale is 1."""
     _check_count(node, "scales", axes, scales)
@@ -132,19 +140,37 @@ def _scaled(node: OnnxNode, axes: Sequence[int], scales: Sequence[float], keep: 
     if any(s <= 0 for s in scales):
         raise ModelError(f"{node}: scales must be above 0, found {tuple(scales)}")
     return [
-        Resized(axis, _scaled_extent(node, shape[axis], scale), scale)
+        Resized(axis, _scaled_extent(shape[axis], scale), scale)
         for axis, scale in zip(axes, scales, strict=True)
         if scale != 1 or keep
     ]
 
 
-def _scaled_extent(node: OnnxNode, extent: Expr, scale: float) -> int | Expr:
-    """The extent times the scale, rounded down. Of an open one, a scale in 64ths at most is exact for every extent."""
+def _only_a_run_knows(
+    node: OnnxNode,
+    how: Interpolation,
+    axes: Sequence[int],
+    scales: Sequence[float] | None,
+    sizes: Sequence[int | Expr],
+) -> bool:
+    """Whether an open axis is scaled by what is no simple fraction, so that its extent is a rounded product, or gets
+    a size to which a kernel widens."""
+    own = node.type().shape
+    if scales and len(scales) == len(axes):
+        parts = [Fraction(s).denominator for axis, s in zip(axes, scales, strict=True) if const_int(own[axis]) is None]
+        return any(count > MOST_PARTS for count in parts)
+    return bool(how.antialias and len(sizes) == len(axes)) and any(
+        size is not own[axis] and None in (const_int(own[axis]), const_int(as_index(size)))
+        for axis, size in zip(axes, sizes, strict=False)
+    )
+
+
+def _scaled_extent(extent: Expr, scale: float) -> int | Expr:
+    """The extent times the scale, rounded down, in float32 as ONNX infers it. Of an open one, a scale
+    in 64ths at most is exact for every extent."""
     number, ratio = const_int(extent), Fraction(scale)
     if number is not None:
-        return int(np.floor(scale * number))
-    if ratio.denominator > MOST_PARTS:
-        node.numbers([extent])
+        return int(np.floor(np.float32(scale) * np.float32(number)))
     return simplify(extent * ratio.numerator // ratio.denominator, nonnegative(free_vars(extent)))
 
 

@@ -44,8 +44,11 @@ from .run_time_operands import element, extent_as_number, numbers_up_to
 FLOAT = "float64"
 
 
+@dataclass(frozen=True)
 class OfNodes:
-    """What ``resize_math`` asks of the nodes of a graph, of float64."""
+    """What ``resize_math`` asks of the nodes of a graph, of a type of floats."""
+
+    float_type: str
 
     def floor(self, x: Number) -> Number:
         """The largest whole numbers not above x, elementwise."""
@@ -56,19 +59,19 @@ class OfNodes:
         return ceil(x)
 
     def equal(self, a: Number, b: Number) -> Number:
-        """Where two are equal, elementwise; a Python number becomes a constant of float64."""
-        return equal(a, _number(b))
+        """Where two are equal, elementwise; a Python number becomes a constant of the type."""
+        return equal(a, self._number(b))
 
     def where(self, condition: Number, a: Number, b: Number) -> Number:
-        """Elements of a where the condition holds, else of b; Python numbers become constants of float64."""
-        return where(condition, _number(a), _number(b))
+        """Elements of a where the condition holds, else of b; Python numbers become constants of the type."""
+        return where(condition, self._number(a), self._number(b))
+
+    def _number(self, value: Number) -> Node:
+        return value if isinstance(value, Node) else Constant(np.array(value, self.float_type))
 
 
-NODES = OfNodes()
-
-
-def _number(value: Number) -> Node:
-    return value if isinstance(value, Node) else Constant(np.array(value, np.float64))
+def _number(value: float) -> Node:
+    return Constant(np.array(value, FLOAT))
 
 
 def _float(values: Node) -> Node:
@@ -126,10 +129,10 @@ def _changes(
 
 
 def _factors(node: OnnxNode, before: Node, scales: Node | None, sizes: Node | None) -> tuple[Node, Node]:
-    """The scale and the new extent of each axis, in float64 and int64."""
+    """The scale and the new extent of each axis, in float64 and int64. What scales give is rounded down from a float32,
+    as ONNX's inference of shapes has it."""
     if scales is not None:
-        factors = _float(scales)
-        return factors, as_int64(floor(factors * before))
+        return _float(scales), as_int64(floor(cast(scales, "float32") * cast(before, "float32")))
     assert sizes is not None
     wanted = node.finish(as_vector(sizes))
     policy = node.string("keep_aspect_ratio_policy", "stretch")
@@ -156,14 +159,22 @@ def _known_floats(values: Node) -> list[float | None]:
 
 def _resized_axis(node: OnnxNode, x: Node, change: _Change, how: Interpolation, ceil_where_it_shrinks: bool) -> Node:
     axis, extent = change.axis, tensor_of(x).shape[change.axis]
-    before = _float(extent_as_number(node, extent))
-    after = _float(extent_as_number(node, as_index(change.extent)))
-    line = ResizedAxis(before, after, change.scale, change.region)
-    source = source_of(_float(numbers_up_to(node, change.extent)), line, how.coordinates, NODES)
+    nodes = OfNodes(how.float_type)
+    before, after, scale, *region = (
+        cast(value, how.float_type)
+        for value in (
+            extent_as_number(node, extent),
+            extent_as_number(node, as_index(change.extent)),
+            change.scale,
+            *change.region,
+        )
+    )
+    line = ResizedAxis(before, after, scale, (region[0], region[1]))
+    source = source_of(cast(numbers_up_to(node, change.extent), how.float_type), line, how.coordinates, nodes)
     if how.mode == "nearest":
-        positions: Node = nearest_of(source, how.nearest, NODES)
+        positions: Node = nearest_of(source, how.nearest, nodes)
         if ceil_where_it_shrinks:
-            positions = where(change.scale < 1.0, ceil(source), positions)
+            positions = where(scale < 1.0, ceil(source), positions)
         made: Node = take(x, _within(as_int64(positions), node, extent), axis)
     elif how.antialias:
         made = _by_matrix(node, x, change, source, how)
@@ -188,7 +199,7 @@ def _weighted(node: OnnxNode, x: Node, axis: int, source: Node, how: Interpolati
     base = ceil(source) - 1.0
     taps = Constant(np.array(taps_of(1.0, how), np.float64)[:, None])
     positions = base + taps
-    weights = weight_of(positions - source, 1.0, how, NODES)
+    weights = weight_of(positions - source, 1.0, how, OfNodes(FLOAT))
     if how.exclude_outside:
         weights = _inside_only(weights, positions, _float(extent_as_number(node, extent)), axis=0)
     return resample(x, _within(as_int64(positions), node, extent), cast(weights, tensor_of(x).dtype), axis)
@@ -205,7 +216,7 @@ def _by_matrix(node: OnnxNode, x: Node, change: _Change, source: Node, how: Inte
     count = simplify(extent + as_index(border) * 2)
     positions = subtract(numbers_up_to(node, count), extent_as_number(node, as_index(border)))
     distance = _float(positions) - expand_dims(source, (1,))
-    weights = weight_of(distance * shrink, 1.0, replace(how, antialias=False), NODES)
+    weights = weight_of(distance * shrink, 1.0, replace(how, antialias=False), OfNodes(FLOAT))
     if how.exclude_outside:
         weights = _inside_only(weights, _float(positions), _float(extent_as_number(node, extent)), axis=1)
     else:

@@ -67,18 +67,19 @@ class _Line:
 
     def position(self, coordinate: Expr) -> Expr:
         """The position of a coordinate, in elements; for the nearest one a whole number. One beyond the image is
-        brought to its border, or reflected there."""
+        brought to its border, which changes no more than the elements read for it unless the kernel is cubic, or
+        reflected there."""
         length = te.cast(self.extent, self.kind)
         scaled = (coordinate + 1) * 0.5
         at = scaled * (length - 1) if self.attrs.align_corners else scaled * length - 0.5
         if self.attrs.mode == "nearest":
             at = te.round(at)
         match self.attrs.padding:
-            case "border":
+            case "border" if self.attrs.mode != "cubic":
                 return te.minimum(te.maximum(at, 0), length - 1)
             case "reflection":
                 return self._reflected(at, length)
-            case _:
+            case _:  # of a cubic at the border the elements that are read are brought there, one by one
                 at = te.select(at > -4, at, te.const(-4, self.kind))  # as far away as is seen; so is NaN
                 return te.minimum(at, length + 4)
 

@@ -52,7 +52,7 @@ from .transpose import transpose
 
 GROUP = OpGroup.IMAGES
 
-Floats: TypeAlias = npt.NDArray[np.float64]
+Floats: TypeAlias = npt.NDArray[np.floating[Any]]
 Integers: TypeAlias = npt.NDArray[np.int64]
 
 ARRAYS = OfArrays()
@@ -197,8 +197,7 @@ def _resize_axis(x: Node, change: Resized, how: Interpolation, of: Sequence[Node
         return x
     if extent == 0:
         raise TypeInferenceError(f"axis {axis} of {kind} is empty: there is nothing to resize")
-    sizes = ResizedAxis(extent, resized, change.scale, change.region)
-    source = source_of(np.arange(resized, dtype=np.float64), sizes, how.coordinates, ARRAYS)
+    source = _positions(how, extent, resized, change.scale, change.region)
     if how.mode == "nearest":
         result = _nearest(x, axis, extent, source, how.nearest)
     else:
@@ -207,6 +206,16 @@ def _resize_axis(x: Node, change: Resized, how: Interpolation, of: Sequence[Node
         return result
     outside = (source < 0) | (source > extent - 1)
     return _filled(result, axis, outside, how.extrapolation_value) if outside.any() else result
+
+
+def _positions(
+    how: Interpolation, extent: int, resized: int, scale: float, region: tuple[float, float] = (0.0, 1.0)
+) -> Floats:
+    """Where the elements of the result lie among the source's."""
+    kind = np.dtype(how.float_type).type
+    axis = ResizedAxis(kind(extent), kind(resized), kind(scale), (kind(region[0]), kind(region[1])))
+    source: Floats = source_of(np.arange(resized, dtype=kind), axis, how.coordinates, ARRAYS)
+    return source
 
 
 def _resize_open_axis(x: Node, axis: int, change: Resized, how: Interpolation, of: Sequence[Node]) -> Node:
@@ -237,9 +246,7 @@ def _resize_alike(x: Node, axis: int, change: Resized, how: Interpolation) -> No
     if simplify(kind.shape[axis] // times) is not simplify(as_index(change.extent)):
         return None
     extent = SAMPLES * times  # what holds of a whole number of parts holds of what is behind them, which is not read
-    source = source_of(
-        np.arange(SAMPLES, dtype=np.float64), ResizedAxis(extent, SAMPLES, scale, (0.0, 1.0)), how.coordinates, ARRAYS
-    )
+    source = _positions(how, extent, SAMPLES, scale)
     if how.mode == "nearest":
         rows = np.clip(nearest_of(source, how.nearest, ARRAYS), 0, extent - 1).astype(np.int64)[None]
         factors = np.ones(rows.shape)

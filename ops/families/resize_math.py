@@ -22,7 +22,7 @@ Coordinates: TypeAlias = Literal[
 ]
 Nearest: TypeAlias = Literal["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
 Number: TypeAlias = Any
-"""A float64: a Python number, a numpy array, an expression, or a node of a graph."""
+"""A float: a Python number, a numpy array, an expression, or a node of a graph."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,12 @@ class Interpolation:
     exclude_outside: bool = False  # elements beyond the edge have no weight, rather than the edge's value
     antialias: bool = False
     extrapolation_value: float = 0.0  # tf_crop_and_resize only: beyond the edge
+
+    @property
+    def float_type(self) -> str:
+        """The type in which positions are computed. Those of nearest elements are rounded, and whether one falls on a
+        half or just beside it is decided in float32, as by onnxruntime and PyTorch."""
+        return "float32" if self.mode == "nearest" else "float64"
 
 
 class Functions(Protocol):
@@ -74,8 +80,11 @@ class OfArrays:
         return np.where(condition, a, b)
 
 
+@dataclass(frozen=True)
 class OfExpressions:
-    """The functions that the formulas need, of expressions of a compute, in float64."""
+    """The functions that the formulas need, of expressions of a compute, in a type of floats."""
+
+    float_type: str
 
     def floor(self, x: Number) -> Number:
         """The largest whole number not above x, as an expression."""
@@ -90,8 +99,10 @@ class OfExpressions:
         return a == b
 
     def where(self, condition: Number, a: Number, b: Number) -> Number:
-        """The choice between two expressions, both of which are computed; numbers become constants of float64."""
-        return te.select(condition, *(te.const(v, "float64") if isinstance(v, (int, float)) else v for v in (a, b)))
+        """The choice between two expressions, both of which are computed; numbers become constants of the type."""
+        return te.select(
+            condition, *(te.const(v, self.float_type) if isinstance(v, (int, float)) else v for v in (a, b))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +126,7 @@ def source_of(i: Number, axis: ResizedAxis, mode: Coordinates, f: Functions) -> 
         case "half_pixel_symmetric":
             return extent / 2 * (1 - axis.resized / scaled) + (i + 0.5) / scale - 0.5
         case "pytorch_half_pixel":
-            return f.where(f.equal(scaled, 1), -0.5, (i + 0.5) / scale - 0.5)
+            return f.where(f.equal(axis.resized, 1), 0.0, (i + 0.5) / scale - 0.5)
         case "align_corners":
             return f.where(f.equal(scaled, 1), 0.0, i * (extent - 1) / f.where(f.equal(scaled, 1), 1.0, scaled - 1))
         case "asymmetric":
@@ -134,8 +145,9 @@ def nearest_of(source: Number, rounding: Nearest, f: Functions) -> Number:
     match rounding:
         case "round_prefer_floor":
             return f.ceil(source - 0.5)
-        case "round_prefer_ceil":
-            return f.floor(source + 0.5)
+        case "round_prefer_ceil":  # a half added to the largest number below a half would be 1
+            whole = f.floor(source)
+            return whole + f.where(source - whole < 0.5, 0.0, 1.0)
         case "floor":
             return f.floor(source)
         case "ceil":

@@ -34,8 +34,6 @@ from .resize_math import (
     weight_of,
 )
 
-EXPRESSIONS = OfExpressions()
-
 
 @dataclass(frozen=True)
 class ResizeTableAttrs(Attrs):
@@ -75,16 +73,17 @@ def _shape(types: Sequence[Type], attrs: ResizeTableAttrs) -> tuple[Expr, Expr]:
 
 
 def _sources(attrs: ResizeTableAttrs, inputs: Tensors) -> tuple[te.Tensor, Expr]:
-    """For each element of the result its position among those of the source, in float64; and how many of these there
-    are."""
+    """For each element of the result its position among those of the source, and how many of these there are: floats
+    of the type in which positions are computed."""
     source, result = _extents(inputs, attrs)
-    extent, resized = te.cast(source, "float64"), te.cast(result, "float64")
-    scale = te.const(attrs.scale, "float64") if attrs.scale else resized / extent
-    axis = ResizedAxis(extent, resized, scale)
     how = attrs.interpolation
+    kind = how.float_type
+    extent, resized = te.cast(source, kind), te.cast(result, kind)
+    scale = te.const(attrs.scale, kind) if attrs.scale else resized / extent
+    axis = ResizedAxis(extent, resized, scale)
 
     def position(i: te.Axis) -> Expr:
-        found: Expr = source_of(te.cast(i, "float64"), axis, how.coordinates, EXPRESSIONS)
+        found: Expr = source_of(te.cast(i, kind), axis, how.coordinates, OfExpressions(kind))
         return found
 
     return te.compute((result,), position, name="sources"), extent
@@ -92,13 +91,14 @@ def _sources(attrs: ResizeTableAttrs, inputs: Tensors) -> tuple[te.Tensor, Expr]
 
 def _indices_compute(attrs: ResizeTableAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     sources, extent = _sources(attrs, inputs)
+    kind = attrs.interpolation.float_type
 
     def index(tap: te.Axis, i: te.Axis) -> Expr:
         if attrs.mode == "nearest":
-            found = nearest_of(sources[i], attrs.interpolation.nearest, EXPRESSIONS)
+            found = nearest_of(sources[i], attrs.interpolation.nearest, OfExpressions(kind))
         else:
-            found = te.ceil(sources[i]) - 1.0 + te.cast(tap + attrs.taps.start, "float64")
-        return te.cast(te.maximum(te.minimum(found, extent - 1.0), te.const(0.0, "float64")), "int64")
+            found = te.ceil(sources[i]) - 1.0 + te.cast(tap + attrs.taps.start, kind)
+        return te.cast(te.maximum(te.minimum(found, extent - 1.0), te.const(0.0, kind)), "int64")
 
     return te.compute(tensor_argument(result, "result").shape, index, name="resize_indices")
 
@@ -106,10 +106,11 @@ def _indices_compute(attrs: ResizeTableAttrs, inputs: Tensors, result: Type) -> 
 def _weights_compute(attrs: ResizeTableAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     sources, extent = _sources(attrs, inputs)
     how = attrs.interpolation
+    expressions = OfExpressions(how.float_type)
 
     def weight(tap: Expr, i: te.Axis) -> Expr:
         base = te.ceil(sources[i]) - 1.0
-        found: Expr = weight_of(tap - (sources[i] - base), attrs.scale or 1.0, how, EXPRESSIONS)
+        found: Expr = weight_of(tap - (sources[i] - base), attrs.scale or 1.0, how, expressions)
         if not attrs.exclude_outside:
             return found
         outside = (base + tap < 0.0) | (base + tap >= extent)

@@ -38,7 +38,7 @@ def sampled(x, grid, mode="linear", padding="zeros", align=False):
             low, high = (0, extent - 1) if align else (-0.5, extent - 0.5)
             at = (coordinate + 1) / 2 * (high - low) + low
             at = np.rint(at) if mode == "nearest" else at
-            if padding == "border":
+            if padding == "border" and mode != "cubic":  # whose elements are brought to the border one by one
                 at = min(max(at, 0), extent - 1)
             if padding == "reflection":
                 at = 0 if high <= low else reflected(at, low, high)
