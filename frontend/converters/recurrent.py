@@ -50,7 +50,7 @@ def lstm_of(node: OnnxNode) -> Sequence[Node]:
             input_forget=node.flag("input_forget"),
         )
 
-    return _all_directions(node, convert)
+    return all_directions(node, convert)
 
 
 @converter("GRU", 1, 3, 7, 14, 22)
@@ -80,7 +80,7 @@ def _gru(node: OnnxNode) -> Sequence[Node]:
             clip=one.clip,
         )
 
-    return _all_directions(node, convert)
+    return all_directions(node, convert)
 
 
 @converter("RNN", 1, 7, 14, 22)
@@ -97,7 +97,7 @@ def _rnn(node: OnnxNode) -> Sequence[Node]:
             clip=one.clip,
         )
 
-    return _all_directions(node, convert)
+    return all_directions(node, convert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def _directions_axis(node: OnnxNode) -> int:
     return 2 if node.integer("layout", 0) else 1
 
 
-def _all_directions(node: OnnxNode, convert: Callable[[Direction], Sequence[Node]]) -> Sequence[Node]:
+def all_directions(node: OnnxNode, convert: Callable[[Direction], Sequence[Node]]) -> Sequence[Node]:
     """The results of all steps with the directions side by side, then those of the last one."""
     kinds = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
     direction = node.string("direction", "forward")
