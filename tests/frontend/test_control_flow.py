@@ -154,6 +154,15 @@ def test_loops_end_by_trips_and_conditions(trips, condition, condition_by):
     compare(run(model, fed), wanted)
 
 
+@pytest.mark.parametrize("most", [2**63 - 1, 2**62 + 1])
+def test_a_loop_may_have_more_trips_than_any_index_counts(most):
+    """So exporters write one that only its condition ends."""
+    model, fed = loop_model(13, most, True)
+    compare(
+        run(model, fed), by_iterations(counting("value"), 13, most, True, [fed["x"]], {"outside": np.exp(fed["o"])})
+    )
+
+
 def test_a_loop_that_nothing_ends_is_refused():
     model, _ = loop_model(13, None, None)
     with pytest.raises(lw.ModelError, match="nothing ends the loop"):
