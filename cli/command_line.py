@@ -16,7 +16,7 @@ from typing import Protocol, cast
 from .. import __version__
 from ..base.errors import LoopwrightError
 from .command_parser import CommandParser
-from .interrupt import INTERRUPTED
+from .interrupt import INTERRUPTED, interrupts_delivered
 
 SUBCOMMANDS = {
     "run": "compile an ONNX model and run it",
@@ -83,7 +83,8 @@ def prepare_output() -> None:
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of the subcommand; its output may be cut off, as by ``head``, and ctrl-c ends it."""
     try:
-        exit_code: int = arguments.run(arguments)
+        with interrupts_delivered():
+            exit_code: int = arguments.run(arguments)
         sys.stdout.flush()
     except LoopwrightError as error:
         print(f"loopwright: error: {error}", file=sys.stderr)

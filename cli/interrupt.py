@@ -1,7 +1,8 @@
-"""Ctrl-C while the command is still importing what it needs."""
+"""Ctrl-C where its exception would be lost: while the command imports what it needs, and while objects are freed."""
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,8 @@ from types import FrameType
 
 INTERRUPTED = 130
 """What shells give for a program that ctrl-c ended."""
+_SOON = 0.01
+"""Seconds after which an interrupt that was lost comes again. What frees objects is over by then, or loses it again."""
 
 
 @contextmanager
@@ -29,3 +32,25 @@ def exits_silently() -> Iterator[None]:
 
 def _exit(number: int, frame: FrameType | None) -> None:
     os._exit(INTERRUPTED)
+
+
+@contextmanager
+def interrupts_delivered() -> Iterator[None]:
+    """A context in which a ``KeyboardInterrupt`` of a finalizer, or of a callback of a weak reference, is raised
+    in this thread once more: Python only tells of it there. The tables of expressions have such callbacks, and many
+    expressions are freed at once."""
+    told, own = sys.unraisablehook, threading.get_ident()
+
+    def hook(unraisable: "sys.UnraisableHookArgs", /) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            again = threading.Timer(_SOON, signal.pthread_kill, (own, signal.SIGINT))
+            again.daemon = True
+            again.start()
+        else:
+            told(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = told

@@ -68,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     known = {**{i.name: given[i.name].shape for i in inputs if i.is_open and i.name in given}, **asked}
     shapes = model_shapes(arguments.model, inputs, known)
     tell(shapes, known)
-    with _shown() as listener:
+    with _told_of_interrupts(arguments.records), _shown() as listener:
         report = tune(
             arguments.model,
             arguments.records,
@@ -96,6 +96,18 @@ def _minutes(text: str) -> float:
     if not 0 < minutes < float("inf"):
         raise argparse.ArgumentTypeError(f"a positive number of minutes is expected, found {text!r}")
     return minutes
+
+
+@contextmanager
+def _told_of_interrupts(records: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        if records.exists():
+            print(
+                f"interrupted: what was tried is in {records}, and the same command goes on from there", file=sys.stderr
+            )
+        raise
 
 
 @contextmanager

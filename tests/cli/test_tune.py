@@ -73,6 +73,7 @@ def test_an_interrupt_ends_a_run_and_its_children(model, tmp_path):
     _, said = child.communicate(timeout=300)
     assert child.returncode == 130, said
     assert "Traceback" not in said
+    assert f"what was tried is in {path}, and the same command goes on from there" in said
 
 
 def task(gain, best="matmul.direct(rows=3)", tried=16):
