@@ -5,11 +5,13 @@ Each is an entry of the table, its compute an expression of two elements.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
 
+import ml_dtypes
 import numpy as np
 
 from ... import te
@@ -17,7 +19,7 @@ from ...base.dtype import BOOL, DType
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Constant, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.expr import Expr
+from ...ir.expr import Expr, Let, Var
 from ...te.broadcasting import read_broadcast
 from ...te.tensor import Tensors
 from ..definition.arguments import flag
@@ -134,17 +136,43 @@ def _remainder(a: Expr, b: Expr) -> Expr:
         return a % b
     if a.dtype.is_data_int:
         return te.select(_rounds_apart(a, b), a % b - b, a % b)
-    if a.dtype.bits == 64:
-        return _float_remainder(a, b)
-    return te.cast(_float_remainder(te.cast(a, "float64"), te.cast(b, "float64")), a.dtype)
+    a64, b64 = (e if e.dtype.bits == 64 else te.cast(e, "float64") for e in (a, b))
+    x, y = te.abs(a64), te.abs(b64)
+    rest = _long_division(x, y, _scales(a.dtype), a.dtype.bits == 64)
+    size = te.select(te.isinf(b64) & te.isfinite(a64), x, rest)
+    return te.cast(te.copysign(size, a64), a.dtype)
 
 
-def _float_remainder(a: Expr, b: Expr) -> Expr:
-    # With the quotient below 2**53 it is off by one at most, and the fma exact: one correction remains.
-    x, y = te.abs(a), te.abs(b)
-    rest = te.fma(-te.trunc(x / y), y, x)
-    size = te.select(rest < 0, rest + y, rest)
-    return te.copysign(te.select(te.isinf(b) & te.isfinite(a), x, size), a)
+def _long_division(x: Expr, y: Expr, scales: Sequence[float], may_overflow: bool) -> Expr:
+    """The remainder of positive floats by multiples of y, one after the other. Each quotient has so few digits that the
+    product with it is exact: then it is off by one at most."""
+    if not scales:
+        return x
+    part = y if scales[0] == 1.0 else y * scales[0]
+    whole, rest = Var("whole", x.dtype), Var("rest", x.dtype)
+    below = te.select(rest < 0, rest + part, rest)
+    if may_overflow and len(scales) > 1:
+        below = te.select(te.isinf(part), whole, below)
+    left = _long_division(below, y, scales[1:], may_overflow)
+    return Let(whole, x, Let(rest, te.fma(-te.trunc(whole / part), part, whole), left))
+
+
+FLOAT64_SCALES = 4
+"""So often float64 takes the remainder of a multiple first: 40 would be needed for the largest quotients."""
+
+
+def _scales(kind: DType) -> list[float]:
+    """Powers of two, the last one 1: by multiples of the divisor by these the remainder is taken, one after the other,
+    as by the digits of a long division. Quotients have so many bits that float64 holds them times a divisor, with a
+    fused multiplication and without."""
+    info = ml_dtypes.finfo(kind.to_numpy())  # type: ignore[no-untyped-call]
+    if kind.bits == 64:
+        bits, count = 52, FLOAT64_SCALES
+    else:
+        bits = 52 - (info.nmant + 1)
+        widest = int(info.maxexp) - int(info.minexp) + int(info.nmant)
+        count = math.ceil(widest / bits)
+    return [2.0 ** (bits * k) for k in reversed(range(count))]
 
 
 def _modulo(a: Expr, b: Expr) -> Expr:
@@ -260,8 +288,8 @@ def mod(a: Node, b: Node, fmod: bool = False) -> Call:
     """The remainder of ``a / b``: with the sign of ``b`` as numpy's ``mod``; with ``fmod``, of ``a`` as C's. So has a
     float that is 0.
 
-    Of integers it is 0 where ``b`` is 0, of floats NaN. C's remainder of floats is exact while ``|a / b|`` is below
-    2**53 (2**29 on targets without fma); where ``b`` is added to it, the sum is rounded.
+    Of integers it is 0 where ``b`` is 0, of floats NaN. C's remainder of floats is exact, of float64 while ``|a / b|``
+    is below 2**208 (2**29 on targets without fma); where ``b`` is added to it, the sum is rounded.
     """
     return MOD(a, b, attrs=ModAttrs(flag(fmod, "fmod")))
 
