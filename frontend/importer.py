@@ -11,14 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..base.value_form import grouped
-from ..graph.node import Call, Function, ImportedValue, Node, Tuple
+from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, tensor_of
 from ..graph.types import GivenShapes, TensorType
 from ..graph.visit import inputs, post_order, with_inputs
+from ..ir.expr import Expr
 from ..ops.definition.registry import op_of
+from ..ops.families.born_extents import born_extents
+from ..ops.families.cast import cast
+from ..ops.families.concatenate import concatenate
+from ..ops.families.reduce import max as max_of
+from ..ops.families.reshape import reshape
 from . import converters  # noqa: F401  enters them in the table
 from .control_flow import find_control_flow
 from .fold import fold
@@ -336,10 +343,16 @@ class _Importer:
                 folded = self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=_origin(node))
             if isinstance(made, Call) and op_of(made).birth_rule is not None:
-                made = self.shapes.bounds.bounded(made, self.shapes.inputs)
+                made = self.shapes.bounds.bounded(made, self.shapes.inputs, lambda value: self._largest(value, node))
                 self.shapes.inputs.append(made)
         self.final.setdefault(made, len(self.final))
         return made
+
+    def _largest(self, value: Node, node: NodeProto) -> Expr:
+        """The largest of integers as an extent, which a run computes; 0 where none is above it."""
+        flat = concatenate([Constant(np.zeros(1, np.int64)), cast(reshape(value, (-1,)), "int64")], 0)
+        witness = self._finish(born_extents(max_of(flat, keepdims=True), ["largest"], "the largest number"), node, {})
+        return tensor_of(witness).shape[0]
 
 
 def _origin(node: NodeProto) -> tuple[str, ...]:

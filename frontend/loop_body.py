@@ -26,6 +26,7 @@ from .string_values import StringTensor
 from .structure import used_names
 from .subgraphs import Subgraphs, as_declared
 from .tensors import declared_extent
+from .value_bounds import ImportedLoop
 from .values import Growing, Value, value_text
 from .varying import VaryingValue
 
@@ -108,7 +109,7 @@ class LoopBody:
         bound[graph.input[0].name] = as_declared(number, graph.input[0])
         bound[graph.input[1].name] = as_declared(Constant(np.array(True)), graph.input[1])
         before = len(node.shapes.inputs)
-        bounds.loops += 1
+        bounds.loops.append(ImportedLoop(frozenset(params)))
         try:
             for k, own in variables.items():
                 name = graph.input[2 + k].name
@@ -117,7 +118,7 @@ class LoopBody:
             self.subgraphs.move_out(before, params)
             return self._parts(varying, params, holds, results, self._born_inside(before))
         finally:
-            bounds.loops -= 1
+            bounds.loops.pop()
 
     def _born_inside(self, before: int) -> frozenset[Symbol]:
         """The extents that an iteration computes: those of witnesses behind the first ones that lie in the body."""

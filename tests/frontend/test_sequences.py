@@ -12,6 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
 from loopwright import onnx_backend
+from loopwright.base.errors import KernelError
 
 BOOL, FLOAT, INT = TensorProto.BOOL, TensorProto.FLOAT, TensorProto.INT64
 
@@ -511,28 +512,111 @@ def test_parts_of_one_extent_are_alike_however_many_there_are(size, axis):
         engine(feed | {"n": np.array([5])})
 
 
-def test_tensors_appended_by_a_loop_whose_size_data_decide_are_refused():
-    """Not taken for tensors of one shape, which would be an error of the compiler's own."""
+def appending_made(nodes, stored, carried=()):
+    """A loop that appends ``made`` in each iteration, and what all of that is behind it, side by side."""
+    names = [f"{name}_" for name, _ in carried]
+    states = [tensor(name, [], INT) for name, _ in carried]
     body = helper.make_graph(
-        [
-            node("Gather", ["sizes", "i"], ["size"]),
-            node("Reshape", ["size", "one"], ["shape"]),
-            node("ConstantOfShape", ["shape"], ["made"]),
-            node("SequenceInsert", ["s", "made"], ["t"]),
-            node("Identity", ["c"], ["d"]),
-        ],
+        [*nodes, node("SequenceInsert", ["s", "made"], ["t"]), node("Identity", ["c"], ["d"])],
         "body",
-        [tensor("i", [], INT), tensor("c", [], BOOL), helper.make_tensor_sequence_value_info("s", FLOAT, None)],
-        [tensor("d", [], BOOL), helper.make_tensor_sequence_value_info("t", FLOAT, None)],
+        [
+            tensor("i", [], INT),
+            tensor("c", [], BOOL),
+            *states,
+            helper.make_tensor_sequence_value_info("s", FLOAT, None),
+        ],
+        [
+            tensor("d", [], BOOL),
+            *(tensor(name, [], INT) for name in names),
+            helper.make_tensor_sequence_value_info("t", FLOAT, None),
+        ],
     )
-    nodes = [
+    around = [
         node("SequenceEmpty", [], ["none"]),
         node("Size", ["sizes"], ["n"]),
-        helper.make_node("Loop", ["n", "", "none"], ["all"], body=body),
+        helper.make_node(
+            "Loop",
+            ["n", "", *(first for _, first in carried), "none"],
+            [*(f"{n}last" for n in names), "all"],
+            body=body,
+        ),
         node("ConcatFromSequence", ["all"], ["y"], axis=0),
     ]
+    return model_of(around, [tensor("sizes", ["k"], INT), tensor("x", ["k", 3])], ["y"], stored)
+
+
+REPEATED = [
+    node("Gather", ["sizes", "i"], ["size"]),
+    node("Reshape", ["size", "one"], ["rows"]),
+    node("Gather", ["x", "i"], ["row"]),
+]
+
+
+@pytest.mark.parametrize("through", ["shape", "float shape", "chosen shape"])
+def test_a_loop_appends_tensors_whose_size_data_decide(through):
+    """As exporters write what is repeated so many times: each run finds the largest number before the loop."""
+    shape = {
+        "shape": [node("Concat", ["rows", "three"], ["shape"], axis=0)],
+        "float shape": [
+            node("Cast", ["rows"], ["real"], to=FLOAT),
+            node("Floor", ["real"], ["whole"]),
+            node("Cast", ["whole"], ["again"], to=INT),
+            node("Min", ["again", "rows"], ["fewest"]),
+            node("Concat", ["fewest", "three"], ["shape"], axis=0),
+        ],
+        "chosen shape": [
+            node("Concat", ["rows", "minus"], ["given"], axis=0),
+            node("Equal", ["given", "minuses"], ["open"]),
+            node("Where", ["open", "threes", "given"], ["shape"]),
+        ],
+    }[through]
+    stored = {"one": np.array([1]), "three": np.array([3]), "minus": np.array([-1])}
+    stored |= {"threes": np.array([3, 3]), "minuses": np.array([-1, -1])}
+    model = appending_made([*REPEATED, *shape, node("Expand", ["row", "shape"], ["made"])], stored)
+    engine = lw.Engine(lw.compile(model, jobs=1, progress=False))
+    for sizes in ([1], [2, 0, 3], [0, 0], [1, 7, 1, 1, 2]):
+        x = arange(len(sizes), 3, begin=len(sizes))
+        assert_same(engine({"sizes": np.array(sizes), "x": x}), [np.repeat(x, sizes, 0)])
+    with pytest.raises(KernelError, match="should be from 0 to"):
+        engine({"sizes": np.array([2, -3]), "x": arange(2, 3)})
+
+
+def test_loops_in_loops_make_tensors_whose_size_data_decide():
+    """The inner one by numbers of the outer one's iteration."""
+    inner = helper.make_graph(
+        [
+            node("Gather", ["counts", "j"], ["count"]),
+            node("Reshape", ["count", "one"], ["extent"]),
+            node("ConstantOfShape", ["extent"], ["ones"], value=onnx.numpy_helper.from_array(np.ones(1, np.float32))),
+            node("ReduceSum", ["ones"], ["sum"]),
+            node("Add", ["total", "sum"], ["total_"]),
+            node("Identity", ["g"], ["g_"]),
+        ],
+        "inner",
+        [tensor("j", [], INT), tensor("g", [], BOOL), tensor("total", [1])],
+        [tensor("g_", [], BOOL), tensor("total_", [1])],
+    )
+    nodes = [
+        node("Gather", ["sizes", "i"], ["size"]),
+        node("Add", ["sizes", "size"], ["counts"]),
+        helper.make_node("Loop", ["n", "", "zero"], ["made"], body=inner),
+    ]
+    stored = {"one": np.array([1]), "zero": np.zeros(1, np.float32)}
+    engine = lw.Engine(lw.compile(appending_made(nodes, stored), jobs=1, progress=False))
+    for sizes in ([1], [2, 0, 3]):
+        totals = np.array([sum(a + b for b in sizes) for a in sizes], np.float32)
+        assert_same(engine({"sizes": np.array(sizes), "x": arange(len(sizes), 3)}), [totals])
+
+
+def test_tensors_that_iterations_decide_the_size_of_are_refused():
+    nodes = [
+        *REPEATED,
+        node("Mul", ["size", "k"], ["k_"]),
+        node("Reshape", ["k_", "one"], ["shape"]),
+        node("ConstantOfShape", ["shape"], ["made"]),
+    ]
     with pytest.raises(lw.ModelError, match="nothing tells how large they get"):
-        lw.from_onnx(model_of(nodes, [tensor("sizes", ["k"], INT)], ["y"], {"one": np.array([1])}))
+        lw.from_onnx(appending_made(nodes, {"one": np.array([1]), "first": np.array(1)}, [("k", "first")]))
 
 
 TEXTS = [np.array(words, object) for words in (["a", "bç"], ["c"], [], ["dd", "e", "f"])]
