@@ -75,8 +75,6 @@ class Subgraphs:
         for witness in self.shapes.inputs[before:]:
             if not any(node in params for node in post_order(witness, self.is_outside)):
                 self.moved_out.add(witness)
-                for extent in tensor_of(witness).shape:
-                    self.shapes.bounds.most.pop(extent, None)  # type: ignore[arg-type]
 
     def function(
         self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node], strings: bool = False

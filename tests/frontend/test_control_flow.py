@@ -237,6 +237,32 @@ def test_rows_of_a_loop_without_most_iterations_are_refused():
         lw.from_onnx(model)
 
 
+def test_a_loop_concatenates_rows_in_a_branch():
+    """How many there are behind an iteration is computed before the branch, but differs by iteration."""
+    then = graph([node("Concat", ["state", "row"], ["longer"], axis=0)], {}, ["longer"])
+    otherwise = graph([node("Identity", ["state"], ["same"])], {}, ["same"])
+    body = graph(
+        [
+            node("Gather", ["x", "number"], ["flat"]),
+            node("ReduceSum", ["flat"], ["sum"], keepdims=0),
+            node("Unsqueeze", ["flat", "first"], ["row"]),
+            node("Greater", ["sum", "zero"], ["positive"]),
+            node("If", ["positive"], ["next"], then_branch=then, else_branch=otherwise),
+            node("Identity", ["holds"], ["go"]),
+        ],
+        {"number": (np.int64, ()), "holds": (np.bool_, ()), "state": (np.float32, ("rows", 3))},
+        ["go", "next"],
+        {"zero": np.float32(0)},
+    )
+    nodes = [node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "begin"], ["m"])]
+    nodes += [node("Loop", ["m", "", "none"], ["y"], body=body)]
+    stored = {"begin": np.array(0), "first": np.array([0]), "none": np.zeros((0, 3), np.float32)}
+    engine = lw.Engine(lw.compile(make_model(nodes, {"x": (np.float32, ("n", 3))}, ["y"], 13, stored), progress=False))
+    for rows in (1, 7, 40):
+        x = floats(rows, 3, low=-1, seed=rows)
+        compare(engine({"x": x}), [x[x.sum(1) > 0]])
+
+
 def test_what_doubles_in_each_of_many_iterations_is_refused():
     body = graph(
         [node("Concat", ["state", "state"], ["next"], axis=0), node("Identity", ["holds"], ["go"])],
