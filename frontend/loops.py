@@ -25,6 +25,7 @@ from ..ops.families.open_extents import open_slice
 from ..ops.families.reshape import expand_dims, reshape, squeeze
 from ..ops.families.transpose import transpose
 from .appending import with_appended
+from .counting import counting_body, is_repeatable
 from .loop_body import LoopBody
 from .onnx_node import OnnxNode
 from .subgraphs import Subgraphs, as_scalar, graph_attribute, is_true
@@ -57,15 +58,21 @@ def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
 
 
 def _looped(
-    node: OnnxNode, graph: GraphProto, carried: Sequence[Value], trips: int | Expr | None, subgraphs: Subgraphs
+    node: OnnxNode,
+    graph: GraphProto,
+    carried: Sequence[Value],
+    trips: int | Expr | None,
+    subgraphs: Subgraphs,
+    counted: bool = True,
 ) -> Sequence[Value]:
     """A Loop as one call. Without a condition, what the body gives for one is not looked at. Of a sequence it carries
-    what is appended."""
+    what is appended. Iterations may be ``counted`` before, where memory for so many is needed and nothing tells."""
     tensors = {k: value for k, value in enumerate(carried) if isinstance(value, Node)}
     sequences = {k: _carried_sequence(node, k, value) for k, value in enumerate(carried) if k not in tensors}
     if trips is None and (sequences or len(graph.output) > len(carried) + 1):
         rows = node.proto.output[len(tensors)] if len(node.proto.output) > len(tensors) else ""
-        trips = _born_trips(node, subgraphs, f"stacking rows (output {len(tensors)}, {rows!r})")
+        stacking = f"stacking rows (output {len(tensors)}, {rows!r})"
+        trips = _born_trips(node, graph, carried, subgraphs, stacking, counted)
     body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs)
     imported = body.imported({})
     if written := body.only_written(imported.types):
@@ -73,7 +80,8 @@ def _looped(
         body = replace(body, tensors=tensors)
         imported = body.imported({})
     if any(imported.types[k] is not value.type for k, value in tensors.items()):
-        trips = _born_trips(node, subgraphs, "a carried value that changes its shape") if trips is None else trips
+        if trips is None:
+            trips = _born_trips(node, graph, carried, subgraphs, "a carried value that changes its shape", counted)
         body = replace(body, trips=trips)
         varying = find_varying(
             node, tensors, imported.types, lambda varying: body.imported(varying).types, as_index(trips)
@@ -147,17 +155,37 @@ def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
     return max(0, int(trips)) if int(trips) <= MAX_INDEX else None
 
 
-def _born_trips(node: OnnxNode, subgraphs: Subgraphs, what: str) -> int | Expr:
+def _born_trips(
+    node: OnnxNode, graph: GraphProto, carried: Sequence[Value], subgraphs: Subgraphs, what: str, counted: bool
+) -> int | Expr:
     """The most iterations as a dimension that the run computes before the loop: there is memory for what so many
     give."""
     most = node.get(0)
-    if most is None:
-        raise node.unsupported(f"{what} of a loop that has no most iterations (input 0)")
     before = len(node.shapes.inputs)
-    count = cast(reshape(most, (1,)), "int64")
-    (trips,) = node.extents_of(maximum(count, Constant(np.zeros(1, np.int64))), "the most iterations")
+    if most is not None and not isinstance(most, Constant):
+        count: Node = maximum(cast(reshape(most, (1,)), "int64"), Constant(np.zeros(1, np.int64)))
+    elif counted:
+        count = _counted(node, graph, carried, subgraphs, what)
+    else:
+        raise _has_no_most(node, what)
+    (trips,) = node.extents_of(count, "the most iterations")
     subgraphs.move_out(before)
     return trips
+
+
+def _counted(node: OnnxNode, graph: GraphProto, carried: Sequence[Value], subgraphs: Subgraphs, what: str) -> Node:
+    """How often a loop goes round: by a loop before it, of what decides that."""
+    body, kept = counting_body(graph)
+    values = [carried[k] for k in kept]
+    if node.get(1) is None or not is_repeatable(body) or not all(isinstance(value, Node) for value in values):
+        raise _has_no_most(node, what)
+    *_, count = _looped(node, body, [*values, Constant(np.array(0))], None, subgraphs, counted=False)
+    assert isinstance(count, Node)
+    return reshape(count, (1,))
+
+
+def _has_no_most(node: OnnxNode, what: str) -> ModelError:
+    return node.unsupported(f"{what} of a loop that has no most iterations (input 0)")
 
 
 def _formula(trips: int | Expr | None, subgraphs: Subgraphs, first: int) -> tuple[int | str | None, tuple[Node, ...]]:

@@ -13,6 +13,8 @@ from ..base.errors import ModelError
 from ..graph.closure import closed
 from ..graph.node import Constant, Function, Node, Var, tensor_of
 from ..graph.visit import post_order
+from ..ir.constants import ONE, const_int
+from ..ops.families.assume_extent import assume_extent
 from ..ops.families.reshape import reshape
 from .onnx_node import OnnxNode
 from .output_forms import OutputForms
@@ -95,7 +97,10 @@ def graph_attribute(node: OnnxNode, name: str) -> GraphProto:
 
 
 def as_scalar(value: Node) -> Node:
-    """One element as a scalar: exporters write ``[1]`` for some of them."""
+    """One element as a scalar: exporters write ``[1]`` for some of them. Each run checks that an open axis is 1."""
+    for axis, extent in enumerate(tensor_of(value).shape):
+        if const_int(extent) is None:
+            value = assume_extent(value, axis, ONE, ())
     return reshape(value, ()) if tensor_of(value).ndim else value
 
 

@@ -230,11 +230,71 @@ def test_rows_are_as_many_as_a_run_has_iterations(condition):
         compare(engine(feeds), [y, rows, numbers.astype(np.int64), rows.sum(dtype=np.float32), rows.T], 1e-4)
 
 
-def test_rows_of_a_loop_without_most_iterations_are_refused():
-    nodes = [node("Loop", ["", "c", "x"], ["y", "rows", "numbers"], body=doubling())]
-    model = make_model(nodes, {"x": floats(2, 3), "c": np.array(True)}, ["y", "rows", "numbers"], 13)
+@pytest.mark.parametrize("most", [None, 2**63 - 1])
+def test_iterations_are_counted_where_memory_for_their_rows_is_needed(most):
+    """Of a loop that only its condition ends."""
+    nodes = [node("Loop", ["" if most is None else "m", "c", "x"], ["y", "rows", "numbers"], body=doubling())]
+    stored = {} if most is None else {"m": np.array(most)}
+    fed = {"x": floats(2, 3, low=0.1), "c": np.array(True)}
+    engine = lw.Engine(lw.compile(make_model(nodes, fed, ["y", "rows", "numbers"], 13, stored), progress=False))
+    for scale, holds in ((1.0, True), (20.0, True), (0.001, True), (1.0, False)):
+        feeds = {"x": fed["x"] * np.float32(scale), "c": np.array(holds)}
+        y, rows, numbers = by_iterations(doubling(), 13, most, holds, [feeds["x"]], {})
+        compare(engine(feeds), [y, rows.reshape(-1, 2, 3).astype(np.float32), numbers.astype(np.int64)])
+
+
+def collecting(condition):
+    """A body that halves a value while it is large, and concatenates it to what it has so far."""
+    return graph(
+        [
+            node("Mul", ["state", "half"], ["next"]),
+            node("Concat", ["list", "next"], ["longer"], axis=0),
+            node("ReduceMax", ["longer" if condition == "list" else "next"], ["largest"], keepdims=0),
+            node("Size", ["longer"], ["count"]),
+            node("Greater", ["largest", "limit"], ["large"]),
+            node("Less", ["count", "most"], ["few"]),
+            node("Identity", ["few" if condition == "count" else "large"], ["go"]),
+        ],
+        {"number": (np.int64, ()), "holds": (np.bool_, ()), "state": (np.float32, (2,)), "list": (np.float32, ("k",))},
+        ["go", "next", "longer"],
+        {"limit": np.float32(1), "half": np.float32(0.5), "most": np.array(9)},
+    )
+
+
+def collecting_model(condition):
+    nodes = [node("Loop", ["", "c", "x", "none"], ["y", "all"], body=collecting(condition))]
+    return make_model(nodes, {"x": floats(2)}, ["y", "all"], 13, {"none": np.zeros(0, np.float32), "c": np.array(True)})
+
+
+def test_what_a_loop_concatenates_until_its_condition_fails_is_counted_before():
+    engine = lw.Engine(lw.compile(collecting_model("value"), progress=False))
+    for scale in (1.0, 9.0, 1000.0):
+        x = floats(2, low=0.5) * np.float32(scale)
+        y, collected = by_iterations(collecting("value"), 13, None, True, [x, np.zeros(0, np.float32)], {})
+        compare(engine({"x": x}), [y, collected])
+
+
+def test_iterations_of_what_is_drawn_are_not_counted():
+    body = graph(
+        [
+            node("Bernoulli", ["chance"], ["drawn"]),
+            node("Greater", ["drawn", "limit"], ["go"]),
+            node("Add", ["state", "drawn"], ["next"]),
+        ],
+        {"number": (np.int64, ()), "holds": (np.bool_, ()), "state": (np.float32, ())},
+        ["go", "next", "next"],
+        {"limit": np.float32(0.5), "chance": np.float32(0.9)},
+    )
+    nodes = [node("Loop", ["", "c", "x"], ["y", "rows"], body=body)]
+    model = make_model(nodes, {"x": np.float32(0)}, ["y", "rows"], 15, {"c": np.array(True)})
     with pytest.raises(lw.ModelError, match=r"stacking rows \(output 1, 'rows'\) of a loop that has no"):
         lw.from_onnx(model)
+
+
+@pytest.mark.parametrize("condition", ["list", "count"])
+def test_what_decides_when_it_is_long_enough_itself_is_refused(condition):
+    with pytest.raises(lw.ModelError, match="changes its shape of a loop that has no most iterations"):
+        lw.from_onnx(collecting_model(condition))
 
 
 def test_a_loop_concatenates_rows_in_a_branch():
