@@ -286,7 +286,7 @@ def test_iterations_of_what_is_drawn_are_not_counted():
         {"limit": np.float32(0.5), "chance": np.float32(0.9)},
     )
     nodes = [node("Loop", ["", "c", "x"], ["y", "rows"], body=body)]
-    model = make_model(nodes, {"x": np.float32(0)}, ["y", "rows"], 15, {"c": np.array(True)})
+    model = make_model(nodes, {"x": np.zeros((), np.float32)}, ["y", "rows"], 15, {"c": np.array(True)})
     with pytest.raises(lw.ModelError, match=r"stacking rows \(output 1, 'rows'\) of a loop that has no"):
         lw.from_onnx(model)
 
