@@ -27,7 +27,8 @@ def step(plate: te.Tensor, name: str) -> te.Tensor:
 
 def step_by_numpy(plate: np.ndarray) -> np.ndarray:
     beside = plate[1:-1, :-2] + plate[1:-1, 2:] + plate[:-2, 1:-1] + plate[2:, 1:-1]
-    return (beside + plate[1:-1, 1:-1]) * np.float32(0.2)
+    updated: np.ndarray = (beside + plate[1:-1, 1:-1]) * np.float32(0.2)
+    return updated
 
 
 def main(size: int, measurements: int) -> None:

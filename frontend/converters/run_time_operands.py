@@ -121,11 +121,16 @@ def sliced(node: OnnxNode) -> Node:
 
 
 def _bounds(node: OnnxNode) -> list[tuple[int, Node, Node, Node]]:
-    """Start, end and step of each axis that is sliced."""
-    starts, ends = (node.finish(as_vector(node[k])) for k in (1, 2))
-    given = node.get(4)
+    """Start, end and step of each axis that is sliced. Of operands whose length only a run knows each run checks that
+    they are as long as the others, or one number, where it knows that of none."""
+    vectors = {k: node.finish(as_vector(node[k])) for k in range(1, 5) if node.get(k) is not None}
+    lengths = {k: const_int(tensor_of(vector).shape[0]) for k, vector in vectors.items()}
+    length = as_index(next((number for number in lengths.values() if number is not None), 1))
+    for k in (k for k, number in lengths.items() if number is None):
+        vectors[k] = node.finish(assume_extent(vectors[k], 0, length, node.shapes.inputs))
+    starts, ends, given = vectors[1], vectors[2], vectors.get(4)
     count = node.shapes.elements(starts)
-    steps = integers([1] * len(count)) if given is None else as_vector(given)
+    steps = integers([1] * len(count)) if given is None else given
     axes = node.get(3)
     if axes is None or isinstance(axes, Constant):
         numbers = node.constant_ints(3, "axes") or range(len(count))
@@ -133,7 +138,7 @@ def _bounds(node: OnnxNode) -> list[tuple[int, Node, Node, Node]]:
             (normalize_axis(axis, node.rank), element(starts, k), element(ends, k), element(steps, k))
             for k, axis in enumerate(numbers)
         ]
-    named = from_the_end(as_vector(axes), integers(node.rank))
+    named = from_the_end(vectors[3], integers(node.rank))
     return [(axis, *_of_axis(named, axis, starts, ends, steps)) for axis in range(node.rank)]
 
 

@@ -323,6 +323,30 @@ def test_a_loop_concatenates_rows_in_a_branch():
         compare(engine({"x": x}), [x[x.sum(1) > 0]])
 
 
+def test_operands_of_which_only_a_run_knows_how_many_numbers_they_have_may_have_one():
+    """A bound of a slice, and a condition, that are slices themselves, of a data-dependent beginning."""
+    kept = graph([node("Slice", ["x", "start", "end"], ["t"])], {}, ["t"])
+    whole = graph([node("Identity", ["x"], ["e"])], {}, ["e"])
+    nodes = [
+        node("Add", ["k", "one"], ["next"]),
+        node("Slice", ["table", "k", "next"], ["start"]),
+        node("Add", ["next", "one"], ["last"]),
+        node("Slice", ["table", "next", "last"], ["end"]),
+        node("Less", ["start", "end"], ["c"]),
+        node("If", ["c"], ["part"], then_branch=kept, else_branch=whole),
+        node("ReduceSum", ["part"], ["y"], keepdims=0),
+    ]
+    inputs = {"x": (np.float32, (9, 2)), "table": (np.int64, ("n",)), "k": (np.int64, (1,))}
+    model = make_model(nodes, inputs, ["y"], 13, {"one": np.array([1])})
+    engine = lw.Engine(lw.compile(model))
+    x, table = floats(9, 2), np.array([0, 4, 4, 9, 2])
+    for k in range(4):
+        feeds = {"x": x, "table": table, "k": np.array([k])}
+        compare(engine(feeds), ReferenceEvaluator(model).run(None, feeds))
+    with pytest.raises(lw.LoopwrightError, match="Slice_end_1 should be"):
+        engine({"x": x, "table": table, "k": np.array([4])})
+
+
 def test_what_doubles_in_each_of_many_iterations_is_refused():
     body = graph(
         [node("Concat", ["state", "state"], ["next"], axis=0), node("Identity", ["holds"], ["go"])],
