@@ -343,15 +343,25 @@ class _Importer:
                 folded = self.shapes.fold(made)
             made = folded if folded is not None else replace(made, origin=_origin(node))
             if isinstance(made, Call) and op_of(made).birth_rule is not None:
+                made = self._computed_by_calls(made, node)
                 made = self.shapes.bounds.bounded(made, self.shapes.inputs, lambda value: self._largest(value, node))
                 self.shapes.inputs.append(made)
         self.final.setdefault(made, len(self.final))
         return made
 
+    def _computed_by_calls(self, witness: Call, node: NodeProto) -> Call:
+        """A witness of extents whose arguments are data: other data may be computed from the extents that it tells, and
+        would have what stands for numbers in it otherwise."""
+        data = self.shapes.as_data(witness)
+        if data is witness:
+            return witness
+        return replace(witness, args=tuple(self._finish(used, node, {}) for used in inputs(data)))
+
     def _largest(self, value: Node, node: NodeProto) -> Expr:
         """The largest of integers as an extent, which a run computes; 0 where none is above it."""
         flat = concatenate([Constant(np.zeros(1, np.int64)), cast(reshape(value, (-1,)), "int64")], 0)
-        witness = self._finish(born_extents(max_of(flat, keepdims=True), ["largest"], "the largest number"), node, {})
+        most = self.shapes.as_data(max_of(flat, keepdims=True))
+        witness = self._finish(born_extents(most, ["largest"], "the largest number"), node, {})
         return tensor_of(witness).shape[0]
 
 

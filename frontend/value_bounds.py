@@ -19,6 +19,7 @@ from ..ir.extent_bounds import Bounds, bounds_of, combined, joined, negated
 from ..ir.makers import as_index
 from ..ops.definition.extent_formulas import as_formulas, extent_of_formula
 from ..ops.families.born_extents import BORN_EXTENTS, with_most
+from ..ops.families.cast import cast
 
 MOST_ELEMENTS = 64
 """Elements of tensors of up to so many are looked at one by one."""
@@ -202,8 +203,16 @@ class _Elements:
             return self._of_outer(node)
         if not isinstance(node, Call):
             return of_all
+        if node.op.name == "cast" and tensor_of(node.args[0]).dtype.is_float:
+            return self._of_floats(node.args[0])
         read = node.args[:1] if node.op.name in _MOVES else node.args
         return self._of_tensors.of_call(node, [self._of_elements(arg) for arg in read])
+
+    def _of_floats(self, node: Node) -> Bounds:
+        """The bounds of floats as integers, where they are elements of a tensor that is there before the loops."""
+        while node in self._differ and isinstance(node, Call) and node.op.name in _MOVES:
+            node = node.args[0]
+        return _UNKNOWN if node in self._differ else self._of_outer(cast(node, "int64"))
 
     def _of_elements(self, node: Node) -> Bounds:
         """The bounds of all elements of a tensor, which are looked at one by one where they are few."""

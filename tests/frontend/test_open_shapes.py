@@ -153,6 +153,23 @@ def test_shapes_are_data_too():
     agrees(made, {"x": floats(2, 3, 5)}, {"x": floats(1, 3, 1)})
 
 
+def test_how_many_elements_are_chosen_may_depend_on_shapes_and_be_data_itself():
+    """As where detectors drop boxes beyond the edge of their image."""
+    made = model(
+        [
+            node("Shape", "x", "shape"),
+            node("Cast", "shape", "limit", to=FLOAT),
+            node("Less", "x limit", "inside"),
+            node("NonZero", "inside", "where"),
+            node("Shape", "where", "counts"),
+            node("Add", "counts shape", "sum"),
+        ],
+        {"x": (FLOAT, ["n"])},
+        ["where", "counts", "sum"],
+    )
+    agrees(made, *({"x": np.arange(3, 3 + n, dtype=np.float32)} for n in (1, 4, 9)))
+
+
 @pytest.mark.parametrize(("start", "step"), [(0, 1), (2, 3), (-1, 1)])
 def test_ranges_end_at_open_extents(start, step):
     made = model(

@@ -581,6 +581,24 @@ def test_a_loop_appends_tensors_whose_size_data_decide(through):
         engine({"sizes": np.array([2, -3]), "x": arange(2, 3)})
 
 
+def test_a_loop_appends_tensors_of_as_many_rows_as_floats_say():
+    nodes = [
+        node("Gather", ["x", "i"], ["row"]),
+        node("Gather", ["row", "first"], ["real"]),
+        node("Cast", ["real"], ["size"], to=INT),
+        node("Reshape", ["size", "one"], ["rows"]),
+        node("Concat", ["rows", "three"], ["shape"], axis=0),
+        node("Expand", ["row", "shape"], ["made"]),
+    ]
+    stored = {"one": np.array([1]), "three": np.array([3]), "first": np.array(0)}
+    engine = lw.Engine(lw.compile(appending_made(nodes, stored), jobs=1, progress=False))
+    for column in ([0.0, 2.9], [7.2, 0.1, 1.5, 3.0]):
+        x = arange(len(column), 3)
+        x[:, 0] = column
+        wanted = np.repeat(x, x[:, 0].astype(int), 0)
+        assert_same(engine({"sizes": np.zeros(len(column), np.int64), "x": x}), [wanted])
+
+
 def test_loops_in_loops_make_tensors_whose_size_data_decide():
     """The inner one by numbers of the outer one's iteration."""
     inner = helper.make_graph(
