@@ -54,6 +54,15 @@ def access_of(index: Expr, lanes: int, element: int) -> LinearAccess:
     return LinearAccess(strides, form.constant * element, element * lanes if spread is None else spread)
 
 
+def accesses_of_lanes(index: Expr, lanes: int, element: int) -> Sequence[LinearAccess]:
+    """The accesses of elements of so many bytes at an index: one, or one a lane where whole lines lie between lanes."""
+    step = const_int(index.stride) if isinstance(index, Ramp) else None
+    if not isinstance(index, Ramp) or step is None or abs(step) * element <= LINE:
+        return [access_of(index, lanes, element)]
+    first = access_of(index.base, 1, element)
+    return [replace(first, offset=first.offset + lane * step * element) for lane in range(lanes)]
+
+
 def footprint(accesses: Sequence[LinearAccess], trips: Mapping[Var, float], most: float) -> Footprint:
     """What the accesses of one array touch while the loops in ``trips`` run, each so often: at most ``most`` bytes."""
     shapes: dict[tuple[tuple[Var, int | None], ...], list[tuple[int, int]]] = {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....ir.buffer import Buffer
 from ....ir.expr import Var
-from .footprint import LINE, Footprint, LinearAccess, access_of, footprint
+from .footprint import LINE, Footprint, LinearAccess, accesses_of_lanes, footprint
 from .nest import LoopNode, accesses_of, bytes_of
 
 FILLED = 0.75
@@ -44,7 +44,8 @@ class Arrays:
             self._at[node] = []
             for stmt, _ in node.parts:
                 for buffer, index, lanes, writes in accesses_of(stmt):
-                    self._add(node, buffer, access_of(index, lanes, buffer.dtype.storage_bytes), writes)
+                    for access in accesses_of_lanes(index, lanes, buffer.dtype.storage_bytes):
+                        self._add(node, buffer, access, writes)
         self._known: dict[tuple[LoopNode, bool], Mapping[Var, tuple[Footprint, bool]]] = {}
 
     def _add(self, node: LoopNode, buffer: Buffer, access: LinearAccess, writes: bool) -> None:

@@ -121,7 +121,8 @@ def _side_by_side(at: StageSketch, rows: list[LoopView]) -> tuple[list[LoopView]
         return [], []
     height = at.extent(rows[0]) or 1
     counts = [count for count in SIDE_BY_SIDE if count <= height and height % count == 0]
-    count = at.decide("together", counts, 1)
+    # Where nothing is computed for a strip, rows are in strips for the sake of what they share.
+    count = at.decide("together", counts, 1 if _has_producers(at) else counts[-1])
     if count == 1:
         return rows, []
     row, together = at.stage.split(rows[0], factor=count)

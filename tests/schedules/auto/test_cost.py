@@ -9,12 +9,12 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.build import index_var
-from loopwright.ir.constants import ONE, const
+from loopwright.ir.constants import const
 from loopwright.ir.expr import Ramp
 from loopwright.ir.makers import as_index
 from loopwright.ir.visit import substitute, with_body
 from loopwright.schedules.auto.cost.digits import split_digits
-from loopwright.schedules.auto.cost.footprint import LINE, access_of, footprint
+from loopwright.schedules.auto.cost.footprint import LINE, accesses_of_lanes, footprint
 from loopwright.schedules.auto.cost.instructions import work_of
 from loopwright.schedules.auto.cost.nest import loop_tree
 from loopwright.schedules.auto.cost.predict import predict
@@ -105,18 +105,18 @@ def test_footprints_are_those_of_counting_lines(seed):
     loops = [(index_var("i"), rng.choice([2, 5, 8])), (index_var("j"), rng.choice([3, 7, 16]))]
     strides = [rng.choice([8, 64, 512, 1000]), rng.choice([1, 8, 24, 100])]
     offsets = [0, *rng.sample([1, 2, 64, 512, 1000], 2)]
-    lanes = rng.choice([1, 8])
+    lanes, apart = rng.choice([1, 8]), rng.choice([1, 2, 40, 1000])
     accesses, lines = [], set()
     for offset in offsets:
         index = as_index(offset)
         for (var, _), stride in zip(loops, strides, strict=True):
             index = index + var * stride
-        accesses.append(access_of(Ramp(index, ONE, lanes) if lanes > 1 else index, lanes, 4))
+        accesses += accesses_of_lanes(Ramp(index, as_index(apart), lanes) if lanes > 1 else index, lanes, 4)
         for point in itertools.product(*(range(extent) for _, extent in loops)):
             at = offset + sum(p * s for p, s in zip(point, strides, strict=True))
-            lines.update(range(at * 4 // LINE, (at * 4 + lanes * 4 - 1) // LINE + 1))
+            lines.update((at + lane * apart) * 4 // LINE for lane in range(lanes))
     found = footprint(accesses, {var: float(extent) for var, extent in loops}, 1e9).lines
-    assert len(lines) / 2 <= found <= 2 * len(lines) + 2, (strides, offsets, lanes, len(lines), found)
+    assert len(lines) / 2 <= found <= 2 * len(lines) + 2, (strides, offsets, lanes, apart, len(lines), found)
 
 
 def test_digits_of_fused_loops_compute_the_same():
