@@ -45,6 +45,7 @@ from .compiler.selection.records import TuningRecords as TuningRecords
 from .compiler.selection.tuning_record import TuningRecord as TuningRecord
 from .explorer.explore import explore as explore
 from .explorer.explorer_page import ExplorerPage as ExplorerPage
+from .explorer.tried_page import explore_search as explore_search
 from .frontend.importer import from_onnx as from_onnx
 from .graph.inputs import const as const
 from .graph.inputs import var as var
@@ -89,6 +90,7 @@ from .tuning.searcher import Searcher as Searcher
 from .tuning.space import Space as Space
 from .tuning.task import TuningTask as TuningTask
 from .tuning.tasks import tasks as tasks
+from .tuning.tried_schedule import TriedSchedule as TriedSchedule
 from .tuning.tune import tune as tune
 from .tuning.tune_schedule import ScheduleTuning as ScheduleTuning
 from .tuning.tune_schedule import tune_schedule as tune_schedule

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import zlib
+from collections.abc import Sequence
 from html import escape
 from importlib import resources
 from pathlib import Path
@@ -38,21 +39,31 @@ _SCRIPTS = (
 
 def page(document: Document) -> str:
     """The HTML text of a document's page."""
-    style = _asset("explorer.css")
-    script = "\n".join(['"use strict";', *map(_asset, _SCRIPTS)])
-    return Template(_asset("explorer.html")).substitute(
+    return filled_page("explorer.html", ("explorer.css",), _SCRIPTS, document.title, document.to_json())
+
+
+def filled_page(template: str, styles: Sequence[str], scripts: Sequence[str], title: str, value: object) -> str:
+    """The HTML text of a page whose scripts are given a value, as JSON; template, styles and scripts are assets."""
+    style = "\n".join(map(_asset, styles))
+    script = "\n".join(['"use strict";', *map(_asset, scripts)])
+    return Template(_asset(template)).substitute(
         policy=f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}",
-        title=escape(document.title.encode("utf-8", "replace").decode()),
+        title=escape(title.encode("utf-8", "replace").decode()),
         style=style,
-        document=packed_json(document.to_json()),
+        document=packed_json(value),
         script=script,
     )
 
 
 def write_page(document: Document, path: str | os.PathLike[str]) -> Path:
     """Write a document as a page. Raises ``RuntimeArgumentError`` where the file cannot be written."""
+    return write_text(page(document), path)
+
+
+def write_text(text: str, path: str | os.PathLike[str]) -> Path:
+    """Write a page's text. Raises ``RuntimeArgumentError`` where the file cannot be written."""
     try:
-        Path(path).write_text(page(document), encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise RuntimeArgumentError(f"the page cannot be written to {path}: {error.strerror}") from error
     return Path(path)

@@ -46,6 +46,11 @@ class ComputeSpace:
         found = self._found(candidate)
         return None if found is None else self._costs.of_any(found[1])
 
+    def cycles(self, schedule: Schedule) -> float:
+        """The cycles that a model predicts of a schedule; 0 where it cannot be lowered."""
+        made = self._costs.of_any(schedule)
+        return 0.0 if made is None else made.cost.cycles
+
     def _found(self, candidate: TuningCandidate) -> tuple[Settled, Schedule] | None:
         if candidate.key not in self._known:
             self._known[candidate.key] = self._made(candidate)

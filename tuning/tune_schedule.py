@@ -29,6 +29,7 @@ from .outcome import Outcome, OutcomeKind
 from .paired_rounds import RoundLimits
 from .run_width import RunWidth, check_numbers
 from .searcher import MakeSearcher, TrialResult, searcher_named
+from .tried_schedule import TriedSchedule
 from .workers import LocalWorkers, SubmitsJobs, do_all
 
 BATCH = 8
@@ -37,11 +38,13 @@ BATCH = 8
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScheduleTuning(BriefRepr):
     """What came of a run: the ``schedule`` that is believed to be the fastest, how many times as fast as the model's
-    choice it is, at the least, 1.0 for that choice itself; and the outcome of each candidate that was tried."""
+    choice it is, at the least, 1.0 for that choice itself; and the outcome of each candidate that was tried.
+    ``candidates`` are these with their schedules, behind the model's choice: ``lw.explore_search`` shows them."""
 
     schedule: Schedule
     gain: float
     tried: Mapping[TuningCandidate, Outcome]
+    candidates: Sequence[TriedSchedule]
 
     def __str__(self) -> str:
         kinds = [outcome.kind.value for outcome in self.tried.values()]
@@ -167,7 +170,16 @@ def _search(
         found = bench.try_all([space.schedule(candidate) for candidate in proposed])
         tried.update(zip(proposed, found, strict=True))
         searcher.observe([TrialResult(c, o.ratio) for c, o in zip(proposed, found, strict=True)])
+    shown = _with_schedules(space, first, tried)
     best = max(tried, key=lambda candidate: tried[candidate].ratio, default=None)
     if best is not None and tried[best].ratio > 1 and (gain := bench.confirm(space.schedule(best))) > 1:
-        return ScheduleTuning(space.schedule(best), gain, tried)
-    return ScheduleTuning(first, 1.0, tried)
+        return ScheduleTuning(space.schedule(best), gain, tried, shown)
+    return ScheduleTuning(first, 1.0, tried, shown)
+
+
+def _with_schedules(
+    space: ComputeSpace, first: Schedule, tried: Mapping[TuningCandidate, Outcome]
+) -> Sequence[TriedSchedule]:
+    pairs = [(first, Outcome(OutcomeKind.MEASURED, 1.0, 1.0, 1.0))]
+    pairs += [(space.schedule(candidate), outcome) for candidate, outcome in tried.items()]
+    return [TriedSchedule.of(schedule, space.cycles(schedule), outcome) for schedule, outcome in pairs]

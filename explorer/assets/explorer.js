@@ -403,3 +403,7 @@ class Explorer {
 }
 
 const around = (number, count) => (number + count) % count;
+
+function show(data) {
+  return new Explorer(data);
+}

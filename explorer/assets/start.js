@@ -1,4 +1,4 @@
-// Unpacks the document, which is JSON, compressed and in base64, and shows it.
+// Unpacks the document, which is JSON, compressed and in base64, and has the page's own `show` show it.
 
 async function unpack(text) {
   const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
@@ -15,7 +15,7 @@ function complain(error) {
 
 unpack(document.querySelector("#document").textContent)
   .then((data) => {
-    globalThis.explorer = new Explorer(data);
+    globalThis.explorer = show(data);
     performance.mark("shown");
   })
   .catch(complain);

@@ -34,6 +34,9 @@ def test_the_schedule_that_is_found_computes_the_same():
     assert len(tuned.tried) == 3
     assert tuned.gain >= 1
     assert "of 3 candidates" in str(tuned)
+    assert [each.gain for each in tuned.candidates] == [1.0, *(outcome.ratio for outcome in tuned.tried.values())]
+    assert all(each.predicted > 0 and each.outcome in {"measured", "same code"} for each in tuned.candidates)
+    assert str(tuned.candidates[-1].schedule) != str(tuned.candidates[0].schedule)
     arrays, found = CASE.arrays(), CASE.results()
     lw.build(tuned.schedule, [*CASE.inputs, *CASE.outputs])(*arrays, *found)
     np.testing.assert_allclose(found[0], CASE.reference(*arrays), rtol=1e-4, atol=1e-4)
