@@ -151,7 +151,7 @@ class DType(metaclass=Interned):
     @property
     def element(self) -> DType:
         """The dtype of one lane."""
-        return self if self.lanes == 1 else DType(self.kind, self.bits)
+        return self if self.lanes == 1 else DType(self.kind, self.bits, 1)
 
     def int_range(self) -> tuple[int, int] | None:
         """Smallest and largest value of an integer or bool; None for index and floats."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -288,6 +288,7 @@ def with_body(func: PrimFunc, body: Stmt) -> PrimFunc:
     return func if body is func.body else dataclasses.replace(func, body=body)
 
 
+@lru_cache(maxsize=512)
 def tensor_reads(root: Expr) -> tuple[TensorRead, ...]:
     """The reads of tensors in a te expression, in order of appearance."""
     return tuple(node for node in walk(root) if isinstance(node, TensorRead))

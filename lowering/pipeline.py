@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..base.brief import BriefRepr
-from ..base.errors import RuntimeArgumentError, ScheduleError
+from ..base.errors import RuntimeArgumentError, ScheduleError, VerificationError
 from ..base.quantities import seconds_text
 from ..base.target import Target
 from ..base.timing import TimedStage, timed
@@ -126,15 +126,23 @@ def run_passes(func: PrimFunc, target: Target) -> PrimFunc:
 
 
 def _run_passes(func: PrimFunc, target: Target | None, debug: bool, trace: _Trace) -> PrimFunc:
+    """What the passes make of a function, which is verified before them and behind the last one; if it is wrong there,
+    the error names the first pass behind which it is."""
     timed(verify, func, "realize")
+    made = func
     for pass_name, run in passes(target, debug):
         with TimedStage(pass_name) as stage:
-            new = run(func)
-        if new is not func:
-            timed(verify, new, pass_name)
-        trace.record(pass_name, stage.timing.seconds, new, changed=new is not func)
-        func = new
-    return func
+            new = run(made)
+        trace.record(pass_name, stage.timing.seconds, new, changed=new is not made)
+        made = new
+    try:
+        timed(verify, made)
+    except VerificationError:
+        for pass_name, run in passes(target, debug):
+            func = run(func)
+            verify(func, pass_name)
+        raise
+    return made
 
 
 def realized_function(schedule: Schedule, args: Sequence[Tensor], name: str = "main") -> PrimFunc:

@@ -49,7 +49,10 @@ def apply_rules(e: Expr, facts: Facts) -> Expr | None:
 
 def _first(rules: tuple[BinaryRules, ...], a: Expr, b: Expr, facts: Facts) -> Expr | None:
     left, right = _scalar(a), _scalar(b)
-    return next((result for rule in rules if (result := rule(left, right, facts)) is not None), None)
+    for rule in rules:
+        if (result := rule(left, right, facts)) is not None:
+            return result
+    return None
 
 
 def _scalar(e: Expr) -> Expr:
