@@ -1,11 +1,16 @@
 """``lw.tune`` for real: a small model, on this machine, with workers of several kinds."""
 
+import contextlib
 import os
 import signal
+import socket
+import subprocess
+import sys
 import threading
 
 import needed_tools
 import numpy as np
+import pytest
 
 import loopwright as lw
 from loopwright.artifact.records.record_file import read_trials
@@ -74,6 +79,51 @@ def test_a_cluster_that_loses_a_worker_tunes_a_model(tmp_path):
 
         more = {"workers": client.get_executor(), "jobs": 2, "searcher": few, "progress": listen}
         report = lw.tune(MODEL, tmp_path / "t.jsonl", minutes=60, **more)
+    check(tmp_path / "t.jsonl", report)
+
+
+@contextlib.contextmanager
+def cluster_of_processes(port):
+    """A scheduler and a worker of Dask, which are killed at the end."""
+    address = f"tcp://127.0.0.1:{port}"
+    commands = (
+        ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-show"],
+        ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"],
+    )
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    processes = [subprocess.Popen([sys.executable, "-m", *command], **quiet) for command in commands]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_restarted_loses_no_measurement(tmp_path):
+    distributed = needed_tools.module("distributed", "tune")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(cluster_of_processes(port))
+        client = second.enter_context(distributed.Client(f"tcp://127.0.0.1:{port}", timeout=300))
+        client.wait_for_workers(1, 300)
+
+        def restart():
+            first.close()
+            second.enter_context(cluster_of_processes(port))
+
+        restarting = threading.Timer(0.5, restart)
+
+        def listen(progress):
+            if progress.phase.startswith("tuning") and restarting.ident is None:
+                restarting.start()
+
+        more = {"workers": client.get_executor(), "jobs": 1, "searcher": few, "progress": listen, "threads": 1}
+        report = lw.tune(MODEL, tmp_path / "t.jsonl", minutes=60, **more)
+        restarting.join()
     check(tmp_path / "t.jsonl", report)
 
 
