@@ -48,6 +48,7 @@ from .refusal_causes import ConsequentError, UnknownLengthError, UnknownValueErr
 from .registry import find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
+from .shared_calls import share_calls
 from .shown_results import shown_results
 from .string_values import StringTensor
 from .structure import check_graph, order_nodes, producers_of, used_names
@@ -103,6 +104,8 @@ def _imported(source: ModelSource, name: str, shapes: GivenShapes | None) -> Fun
     names = [array for form in outputs for array in form.array_names]
     shown = shown_results([node for value in values for node in nodes_of(value)], names, importer.forms)
     body = importer.shapes.as_data(shown.results[0] if len(shown.results) == 1 else Tuple(shown.results))
+    if len(importer.shapes.inputs) > len(given.params):
+        body = share_calls(body)
     return Function(
         given.params,
         body,

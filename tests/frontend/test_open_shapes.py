@@ -9,6 +9,8 @@ from open_models import FLOAT, engine, model, same
 
 import loopwright as lw
 from loopwright import te
+from loopwright.graph.node import Call
+from loopwright.graph.visit import post_order
 from loopwright.runtime.measure.onnx_reference import onnx_evaluator
 
 INT64 = TensorProto.INT64
@@ -168,6 +170,33 @@ def test_how_many_elements_are_chosen_may_depend_on_shapes_and_be_data_itself():
         ["where", "counts", "sum"],
     )
     agrees(made, *({"x": np.arange(3, 3 + n, dtype=np.float32)} for n in (1, 4, 9)))
+
+
+def test_what_extents_depend_on_is_computed_once():
+    """Numbers of a shape that are data, and what is made of them, stand before two births and the results."""
+    made = model(
+        [
+            node("Shape", "x", "shape"),
+            node("Cast", "shape", "limit", to=FLOAT),
+            node("Mul", "x limit", "scaled"),
+            node("MatMul", "scaled w", "product"),
+            node("Greater", "product zero", "positive"),
+            node("NonZero", "positive", "where"),
+            node("Transpose", "where", "rows"),
+            node("GatherND", "product rows", "chosen"),
+            node("Less", "chosen limit_of_all", "small"),
+            node("NonZero", "small", "which"),
+            node("Transpose", "which", "columns"),
+            node("GatherND", "chosen columns", "z"),
+            node("Shape", "z", "count"),
+        ],
+        {"x": (FLOAT, ["n", 2])},
+        ["z", "product", "count"],
+        {"w": floats(2, 2, seed=3), "zero": np.float32(0), "limit_of_all": np.float32(4)},
+    )
+    agrees(made, {"x": floats(3, 2)}, {"x": floats(8, 2, seed=1)})
+    names = [call.op.name for call in post_order(lw.from_onnx(made).body) if isinstance(call, Call)]
+    assert names.count("nn.dense") == names.count("greater") == names.count("less") == 1
 
 
 @pytest.mark.parametrize(("start", "step"), [(0, 1), (2, 3), (-1, 1)])
