@@ -208,10 +208,21 @@ class _Elements:
         read = node.args[:1] if node.op.name in _MOVES else node.args
         return self._of_tensors.of_call(node, [self._of_elements(arg) for arg in read])
 
-    def _of_floats(self, node: Node) -> Bounds:
-        """The bounds of floats as integers, where they are elements of a tensor that is there before the loops."""
-        while node in self._differ and isinstance(node, Call) and node.op.name in _MOVES:
-            node = node.args[0]
+    def _of_floats(self, node: Node, position: int | None = None) -> Bounds:
+        """The bounds of floats as integers, of one at a position or of all, where they are elements of a tensor that is
+        there before the loops."""
+        while node in self._differ and isinstance(node, Call):
+            name, count = node.op.name, _size(node)
+            if name == "concatenate" and tensor_of(node).ndim == 1 and position is not None:
+                part = _part_at(node, position)
+                if part is None:
+                    return _UNKNOWN
+                node, position = part
+            elif name in _MOVES:
+                node = node.args[0]
+                position = position if _size(node) == count else None
+            else:
+                return _UNKNOWN
         return _UNKNOWN if node in self._differ else self._of_outer(cast(node, "int64"))
 
     def _of_elements(self, node: Node) -> Bounds:
@@ -236,19 +247,16 @@ class _Elements:
             return None
         name, size = node.op.name, _size(node)
         if name == "concatenate" and tensor_of(node).ndim == 1:
-            for part in node.args:
-                count = _size(part)
-                if count is None:
-                    return None
-                if position < count:
-                    return self.bounds(part, position)
-                position -= count
+            part = _part_at(node, position)
+            return None if part is None else self.bounds(*part)
         if name == "take" and tensor_of(node.args[0]).ndim == tensor_of(node).ndim == 1:
             count, index = _size(node.args[0]), node.args[1]
             if count is None or not isinstance(index, Constant):
                 return None
             return self.bounds(node.args[0], int(index.value[position]) % count)
         if name in ("reshape", "expand_dims", "squeeze", "cast") and _size(node.args[0]) == size is not None:
+            if tensor_of(node.args[0]).dtype.is_float:
+                return self._of_floats(node.args[0], position)
             return self.bounds(node.args[0], position) if _are_integers(node.args[0]) else None
         if name in _OPERATORS or name == "where":
             sizes = [_size(arg) for arg in node.args]
@@ -260,6 +268,19 @@ class _Elements:
             ]
             return self._of_tensors.of_call(node, args)
         return None
+
+
+def _part_at(call: Call, position: int) -> tuple[Node, int] | None:
+    """Which of the vectors that stand side by side has the element at a position, and where in it; None if one before
+    it has an open length."""
+    for part in call.args:
+        count = _size(part)
+        if count is None:
+            return None
+        if position < count:
+            return part, position
+        position -= count
+    return None
 
 
 def _size(node: Node) -> int | None:

@@ -581,16 +581,30 @@ def test_a_loop_appends_tensors_whose_size_data_decide(through):
         engine({"sizes": np.array([2, -3]), "x": arange(2, 3)})
 
 
-def test_a_loop_appends_tensors_of_as_many_rows_as_floats_say():
+@pytest.mark.parametrize("cast", ["before", "behind"])
+def test_a_loop_appends_tensors_of_as_many_rows_as_floats_say(cast):
+    """Cast to integers before other extents stand beside them, or behind that, as the sizes of heat maps are."""
+    sizes = {
+        "before": [
+            node("Cast", ["real"], ["size"], to=INT),
+            node("Reshape", ["size", "one"], ["rows"]),
+            node("Concat", ["rows", "three"], ["shape"], axis=0),
+        ],
+        "behind": [
+            node("Reshape", ["real", "one"], ["row_count"]),
+            node("Reshape", ["width", "one"], ["columns"]),
+            node("Concat", ["row_count", "columns"], ["reals"], axis=0),
+            node("Cast", ["reals"], ["shape"], to=INT),
+        ],
+    }[cast]
     nodes = [
         node("Gather", ["x", "i"], ["row"]),
         node("Gather", ["row", "first"], ["real"]),
-        node("Cast", ["real"], ["size"], to=INT),
-        node("Reshape", ["size", "one"], ["rows"]),
-        node("Concat", ["rows", "three"], ["shape"], axis=0),
+        node("Gather", ["widths", "i"], ["width"]),
+        *sizes,
         node("Expand", ["row", "shape"], ["made"]),
     ]
-    stored = {"one": np.array([1]), "three": np.array([3]), "first": np.array(0)}
+    stored = {"one": np.array([1]), "three": np.array([3]), "first": np.array(0), "widths": np.full(9, 3, np.float32)}
     engine = lw.Engine(lw.compile(appending_made(nodes, stored), jobs=1, progress=False))
     for column in ([0.0, 2.9], [7.2, 0.1, 1.5, 3.0]):
         x = arange(len(column), 3)
