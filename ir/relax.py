@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import TypeAlias
 
 from .constants import ONE, ZERO
@@ -70,12 +72,41 @@ class Limits:
             if not self._varies(term.factors):
                 fixed.accumulate(term.coefficient, term.factors)
         low = high = expr_of(fixed)
-        for term in form.terms.values():
-            if self._varies(term.factors):
-                term_low, term_high = self._term(term)
-                low = None if low is None or term_low is None else low + term_low
-                high = None if high is None or term_high is None else high + term_high
+        for terms in self._grouped(form):
+            term_low, term_high = self._product(terms)
+            low = None if low is None or term_low is None else low + term_low
+            high = None if high is None or term_high is None else high + term_high
         return low, high
+
+    def _grouped(self, form: Linear) -> list[list[Term]]:
+        """The terms that vary, each by itself, or with others of the same factor where their signs differ: in ``i * n -
+        i * 4``, ``i`` is multiplied by ``n - 4``, whose sign may be known."""
+        terms = [term for term in form.terms.values() if self._varies(term.factors)]
+        by_factor: dict[Expr, list[Term]] = {}
+        for term in terms:
+            varying = [f for f in term.factors if self._varies((f,))]
+            if len(varying) == 1:
+                by_factor.setdefault(varying[0], []).append(term)
+        joint = [group for group in by_factor.values() if len({term.coefficient > 0 for term in group}) > 1]
+        apart = [[term] for term in terms if not any(term in group for group in joint)]
+        return apart + joint
+
+    def _product(self, terms: list[Term]) -> _Half:
+        """Bounds of the sum of terms of one factor that varies."""
+        if len(terms) == 1:
+            return self._term(terms[0])
+        (varying,) = (f for f in terms[0].factors if self._varies((f,)))
+        scale = Linear(varying.dtype)
+        for term in terms:
+            scale.accumulate(term.coefficient, tuple(f for f in term.factors if f is not varying))
+        total = expr_of(scale)
+        rises = self.facts.not_less(total, ZERO)
+        if rises or self.facts.not_less(ZERO, total):
+            low, high = (None if b is None else _multiplied_out(b, total) for b in self._atom(varying))
+            return (low, high) if rises else (high, low)
+        parts = [self._term(term) for term in terms]
+        lows, highs = ([part[side] for part in parts] for side in (0, 1))
+        return _sum_of(lows), _sum_of(highs)
 
     def _varies(self, parts: tuple[Expr, ...]) -> bool:
         """Whether the value changes with the variables, or with what is in memory."""
@@ -93,7 +124,8 @@ class Limits:
         if len(varying) != 1 or sign is None:
             return self._constants(expr_of(Linear(varying[0].dtype, {monomial_key(term.factors): term})))
         low, high = (
-            None if b is None else b * (term.coefficient if scale is None else scale) for b in self._atom(varying[0])
+            None if b is None else b * term.coefficient if scale is None else _multiplied_out(b, scale)
+            for b in self._atom(varying[0])
         )
         return (low, high) if sign else (high, low)
 
@@ -190,6 +222,20 @@ class Limits:
                     ranges[var] = low, high
         facts = self.facts.with_condition(condition)
         return Limits(ranges, facts).bounds(simplify(e, facts))
+
+
+def _sum_of(bounds: Sequence[Expr | None]) -> Expr | None:
+    known = [b for b in bounds if b is not None]
+    return reduce(add, known) if len(known) == len(bounds) else None
+
+
+def _multiplied_out(e: Expr, scale: Expr) -> Expr:
+    """A product as the sum of those of all terms: the forms of sums leave products of two sums as they are, and the
+    difference of two bounds is to lose what these have in common."""
+    terms = (
+        expr_of(Linear(e.dtype, {monomial_key(t.factors): t})) if t.factors else t.coefficient for t in linear_of(e)
+    )
+    return reduce(add, (scale * term for term in terms), ZERO)
 
 
 def _both(op: Callable[[Expr, Expr], Expr], a: Expr | None, b: Expr | None) -> Expr | None:

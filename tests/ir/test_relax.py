@@ -75,6 +75,24 @@ def test_symbolic_extents_stay_symbolic() -> None:
     assert str(bounds[1]) == "n * 3"
 
 
+def test_terms_of_one_variable_are_bounded_together() -> None:
+    facts = NO_FACTS.with_condition(N >= 4)
+    for e in (I * N - I * 4, (N - 4) * I):
+        bounds = relax(e, {I: (idx(0), idx(3))}, facts)
+        assert bounds is not None
+        assert (str(bounds[0]), str(bounds[1])) == ("0", "n * 3 - 12")
+    bounds = relax(I * N - I * 4, {I: (idx(0), idx(3))}, NO_FACTS.with_condition(N >= 0))
+    assert bounds is not None
+    assert (str(bounds[0]), str(bounds[1])) == ("-12", "n * 3")
+
+
+def test_the_difference_of_bounds_loses_what_they_have_in_common() -> None:
+    facts = NO_FACTS.with_condition(N >= 0)
+    bounds = relax((IO * 8 + I) * (N + 2), {I: (idx(0), idx(7))}, facts)
+    assert bounds is not None
+    assert str(simplify(bounds[1] - bounds[0], facts)) == "n * 7 + 14"
+
+
 def test_what_memory_says_is_not_bounded_unless_clamped() -> None:
     gather = cast("index", Load(INDICES, (I,)))
     assert relax(gather, TILE) is None
