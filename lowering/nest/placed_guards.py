@@ -15,10 +15,11 @@ from ...ir.facts import prove
 from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt
-from ...ir.visit import buffers_accessed, free_vars
+from ...ir.visit import buffers_accessed, free_vars, substitute
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..state import After, At, Before, ScheduleState, Stage
+from .beyond_ends import ends_read
 from .inference import Inference
 from .loops import Predicate
 from .stage_code import StageCode
@@ -111,16 +112,25 @@ def _domain_guards(known: Inference, stage: Stage) -> list[Predicate]:
         return []
     values, region = known.axis_values(stage), known.regions[stage.name]
     first_loops = {axis.var: loop for loop, axis in stage.axis_of.items()}
+    read = ends_read(known, stage)
     guards = []
     for dim, axis in enumerate(stage.compute.axis):
         if not region.is_whole(dim, axis.extent):
-            value = values[axis.var]
-            last = () if first_loops[axis.var] in known.unguarded[stage.name] else (axis.extent,)
-            ends = dict.fromkeys((*last, *region.limits_of(dim)))
-            guards += [
-                Predicate(condition, reduce=False) for condition in (value >= ZERO, *(value < end for end in ends))
-            ]
+            value, rounded = values[axis.var], first_loops[axis.var] in known.unguarded[stage.name]
+            ends = dict.fromkeys((*(() if rounded else (axis.extent,)), *region.limits_of(dim)))
+            conditions = (value >= ZERO, *(value < end for end in ends))
+            if rounded and isinstance(stage.place, At):
+                conditions = (*conditions, _begins_before(known, stage, value, read[dim]))
+            guards += [Predicate(condition, reduce=False) for condition in conditions]
     return guards
+
+
+def _begins_before(known: Inference, stage: Stage, value: Expr, end: Expr) -> Expr:
+    """Whether a tile of an axis that is computed on beyond its end has any element before ``end``, behind which nothing
+    is read."""
+    loops = known.loops[stage.name].vars
+    of_axis = [loops[leaf] for leaf in stage.leaves if loops[leaf] in set(free_vars(value))]
+    return substitute(value, dict.fromkeys(of_axis[1:], ZERO)) < end
 
 
 def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Predicate]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Reduce, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
-from ...ir.linear import linear_of
+from ...ir.linear import Linear, Term, expr_of, linear_of, without_factors
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
@@ -112,8 +112,21 @@ def _with_positive(facts: Facts, extent: Expr) -> Facts:
         case Binary("//", a, Const() as b):
             return facts.with_condition(a >= b).with_condition(extent >= ONE)
         case _:
-            common = math.gcd(*(term.coefficient for term in linear_of(extent)), linear_of(extent).constant)
+            form = linear_of(extent)
+            for factor in _factors_of_all(form):
+                if prove(factor >= ZERO, facts):
+                    rest = Linear(form.kind)
+                    for term in form:
+                        rest.accumulate(term.coefficient, without_factors(term.factors, (factor,)) or ())
+                    return _with_positive(_with_positive(facts, factor), expr_of(rest))
+            common = math.gcd(*(term.coefficient for term in form), form.constant)
             return facts.with_condition(simplify(extent // common) >= ONE)
+
+
+def _factors_of_all(form: Linear) -> list[Expr]:
+    """The factors that all of several terms have, as n is one of ``m * n - n``."""
+    first, *others = [*form, *([] if len(form.terms) > 1 else [Term(1, ())])]
+    return [f for f in first.factors if all(any(f is g for g in term.factors) for term in others)]
 
 
 def margin(condition: Expr) -> Expr | None:

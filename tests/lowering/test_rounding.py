@@ -509,3 +509,24 @@ def test_a_copy_that_goes_on_with_the_edge_of_what_has_no_elements_reads_none():
     s.cache_read(A, "local", [copy], pad="edge", axes="lambda i, j: (i * 16 + j,)")
     empty = np.zeros((3, 0), np.int32)
     lw.interpret(lw.lower(s, [A, B]))(empty, empty.copy())  # which checks bounds
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 5), (4, 1), (8, 6), (13, 9)])
+def test_rows_of_open_length_in_one_axis_are_computed_block_by_block(rows, columns):
+    """A block needs what its rows are made of, however long they are, and no tile beyond the last row."""
+    n, m = te.var("n"), te.var("m")
+    pitch = m + 2
+    A = te.placeholder((n, pitch), name="A")
+    B = te.compute(((n - 1) * pitch + m,), lambda j: A[j // pitch, j % pitch] * 2.0, name="B")
+    C = te.compute((n, m), lambda i, j: B[i * pitch + j] + 1.0, name="C")
+    s = lw.create_schedule(C)
+    s.cache_read(A, "global", [B], pad=0)
+    block, _ = s["C"].split(s["C"].loops[0], factor=4)
+    s["B"].compute_at(s["C"], block)
+    _, lane = s["B"].split(s["B"].loops[0], factor=8, tail="round_up")
+    s["B"].vectorize(lane)
+    assert "B: float32[(m + 1) // 2 * 8 + 8]" in str(s)
+    assert "if m * i_outer * 4 + i_outer * 8 + j_outer * 8 < (n - 1) * (m + 2) + m:" in str(s)
+    a = small(rows, columns + 2)
+    for found in results(s, [A, C], (a,), (rows, columns)):
+        np.testing.assert_array_equal(found, a[:, :columns] * 2 + 1, err_msg=str(s))
