@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ...base.errors import InternalError, LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import compact_strides
-from ...ir.constants import ONE, ZERO, const, is_const
+from ...ir.constants import ONE, ZERO, const, const_int, is_const
 from ...ir.expr import (
     Binary,
     Broadcast,
@@ -249,8 +249,9 @@ class Widener:
         return Load(self.view(buffer), _vector_indices(indices, self.lanes), combined)
 
     def _invariant_load(self, load: Load, mask: Expr | None) -> Expr:
-        """A load that all lanes share; under a mask it must not happen unless some lane is active."""
-        if mask is None or not load.indices or self._use_active(mask):
+        """A load that all lanes share; under a mask it must not happen unless some lane is active, or the element is
+        there in any case."""
+        if mask is None or _is_there(load) or self._use_active(mask):
             return load
         active = any_lane(mask)
         if active is not None:
@@ -259,6 +260,12 @@ class Widener:
             raise NestedVectorError(f"`{load}` is a vector already")
         own = None if load.mask is None else broadcast_to(load.mask, self.lanes)
         return Load(load.buffer, _vector_indices(load.indices, self.lanes), both(mask, own))
+
+
+def _is_there(load: Load) -> bool:
+    """Whether what is read is of a tensor that has it for all open extents: as that of one element has its first."""
+    ends = zip(map(const_int, load.indices), map(const_int, load.buffer.shape), strict=True)
+    return all(at is not None and end is not None and 0 <= at < end for at, end in ends)
 
 
 def _choice(condition: Expr, a: Expr, b: Expr) -> Expr:

@@ -289,3 +289,13 @@ def test_refuses_assertions(nest):
     (B,) = buffers(("B", (8,), "float32"))
     body = nest.loop("v", 8, lambda v: seq(Assert(v < 9, "no"), Store(B, (v,), const(0, "float32"))), "vectorized")
     refuse(nest, (B,), body, "no vector form")
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_what_is_there_in_any_case_is_read_once_under_any_mask(nest, n):
+    """Lanes in the middle are on; a mask for each of them would make a gather of one element."""
+    N = index_var("n")
+    x, y, B = buffers(("x", (1, 2), "float32"), ("y", (N,), "float32"), ("B", (4,), "float32"))
+    value = Load(x, (const(0, "index"), const(1, "index")))
+    body = nest.loop("v", 4, lambda v: If((v >= 1) & (v < N), Store(B, (v,), value)), "vectorized")
+    assert "broadcast(x[0, 1], 4)" in check(nest, nest.kernel((x, y, B), body), n=n)
