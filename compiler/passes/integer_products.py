@@ -18,8 +18,8 @@ from ...graph.visit import inputs, post_order, with_inputs
 from ...ir.constants import const_int
 from ...ops.definition.accumulate import is_byte
 from ...ops.definition.registry import get_op
+from ...ops.families.conv.byte_operands import LEAST_CHANNELS
 from ...ops.families.conv.conv import CONVS
-from ...ops.families.conv.int8 import LEAST_CHANNELS
 from ...ops.families.quantize import dequantize
 from ...ops.families.transpose import transpose
 from ...ops.families.zero_points import conv_less_zeros, is_zero, matmul_less_zeros, signed

@@ -27,10 +27,19 @@ CASES = {  # x, weight, strides, padding, dilation, groups, the implementation
     "pointwise": ((1, 18, 5, 7), (7, 18, 1, 1), (1, 1), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
     "strided pointwise": ((1, 16, 6, 7), (8, 16, 1, 1), (2, 2), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
     "groups": ((1, 12, 6, 6), (4, 6, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, "conv.bytes_shifted"),
-    "depthwise": ((1, 6, 6, 9), (6, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 6, "conv.bytes_shifted"),
+    "depthwise": ((1, 6, 6, 9), (6, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 6, "conv.bytes_taps"),
+    "depthwise strided": ((2, 3, 9, 11), (6, 1, 5, 5), (2, 2), (2, 2, 2, 2), (1, 1), 3, "conv.bytes_taps"),
+    "depthwise dilated": ((1, 5, 9, 12), (5, 1, 3, 3), (1, 1), (0, 0, 0, 0), (2, 3), 5, "conv.bytes_taps"),
+    "two channels": ((1, 2, 8, 10), (5, 2, 4, 7), (2, 1), (1, 3, 2, 3), (1, 1), 1, "conv.bytes_taps"),
+    "dilated and strided": ((1, 8, 16, 15), (6, 8, 3, 3), (2, 3), (0,) * 4, (2, 2), 1, "conv.bytes_shifted"),
+    "one axis of one channel": ((2, 1, 40), (3, 1, 9), (3,), (4, 2), (1,), 1, "conv.bytes_taps"),
     "one axis": ((2, 7, 20), (3, 7, 5), (2,), (2, 1), (1,), 1, "conv.bytes_shifted"),
     "three axes": ((1, 4, 4, 5, 6), (3, 4, 2, 3, 2), (1,) * 3, (1, 1, 0, 0, 1, 1), (1,) * 3, 1, "conv.bytes_shifted"),
 }
+
+
+OPEN = {"conv.bytes_shifted": "conv.bytes_open", "conv.bytes_pointwise": "conv.bytes_open_pointwise"}
+"""What serves images of open extents in place of an implementation."""
 
 
 def expected(x, w, strides, padding, dilation, groups):
@@ -131,7 +140,7 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
 @pytest.mark.parametrize("name", CASES)
 def test_words_serve_images_of_open_extents(name, signs, constant, target):
     """Words of a constant weight lie ready where its channels fill them."""
-    shape, weights, strides, padding, dilation, groups, _ = CASES[name]
+    shape, weights, strides, padding, dilation, groups, served = CASES[name]
     w = extremes(weights, signs[1])
     rank = len(strides)
     x = lw.var("x", (te.var("n"), shape[1], *(te.var(f"d{k}") for k in range(rank))), signs[0])
@@ -140,9 +149,9 @@ def test_words_serve_images_of_open_extents(name, signs, constant, target):
     body = getattr(nn, f"conv{rank}d")(x, right, **options)
     library = lw.compile(lw.Function([x] if constant else [x, right], body), target, jobs=1)
     (choice,) = (c for f in library.functions for c in f.choices if c.call.startswith("nn.conv"))
-    assert (choice.implementation == "conv.bytes_open") == (weights[1] >= 3)
+    assert choice.implementation == OPEN.get(served, served)
     engine = lw.Engine(library)
-    for more in (0, 1, 20):
+    for more in (0, 1, 2, 20):
         data = extremes((2, shape[1], *(extent + more for extent in shape[2:])), signs[0])
         found = engine([data] if constant else [data, w])[0]
         np.testing.assert_array_equal(found, expected(data, w, strides, padding, dilation, groups))

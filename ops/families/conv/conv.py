@@ -41,12 +41,13 @@ from ..window import (
 from .attrs import Conv1DAttrs, Conv2DAttrs, Conv3DAttrs, ConvAttrs
 from .batch_last import add_batch_last
 from .blocked_depthwise import add_blocked_depthwise, blocked_depthwise_candidates
+from .byte_operands import in_words
 from .channels_last import add_channels_last
 from .definition import definition
 from .depthwise import add_depthwise, axes_of_rows
 from .filter_vectors import add_filter_vectors, filter_vector_candidates
 from .flat import add_flat
-from .int8 import add_byte_conv, in_words
+from .int8 import add_byte_conv
 from .nchwc import add_blocked, blocked_candidates
 from .open_blocked import add_open_blocked
 from .open_pointwise import add_open_pointwise

@@ -29,7 +29,7 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from ..window import spatial_axes
 from .attrs import Conv1DAttrs, ConvAttrs
-from .definition import DefinedStages, definition
+from .definition import DefinedStages, Terms, definition
 from .open_blocked import OpenBlocked, schedule_tile_of_sums
 from .open_rows import OpenRows, schedule_vectors_of_sums
 from .problem import ConvProblem
@@ -49,7 +49,7 @@ def add_open_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
 
     def offer(schedule: ScheduleFunction, name: str, efficiency: float) -> None:
         cost = multiplied(problem.products, problem.dtype, problem.target, efficiency) + moved(problem.types)
-        strategy.add_implementation(_compute, schedule, name, cost=cost)
+        strategy.add_implementation(one_row_definition, schedule, name, cost=cost)
 
     if (blocked := OpenBlocked.of(problem)) is not None:
         offer(InBlocks(blocked).schedule, "conv.open_pointwise", EFFICIENCY)
@@ -57,7 +57,7 @@ def add_open_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
         offer(InRows(rows).schedule, "conv.open_pointwise_rows", ROWS_EFFICIENCY)
 
 
-def _compute(attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
+def one_row_definition(attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms | None = None) -> DefinedStages:
     """The definition, of images that are one row."""
     x, weight = inputs
     kind = tensor_argument(result, "result")
@@ -66,7 +66,7 @@ def _compute(attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
     data, kernel, out = (str(e).replace(spatial_axes(attrs.rank), "W") for e in (attrs.data, attrs.kernel, attrs.out))
     of_rows = Conv1DAttrs(groups=attrs.groups, data_layout=data, kernel_layout=kernel, out_layout=out)
     row = TensorType(_in_one_row(kind.shape, attrs.rank), kind.dtype)
-    summed = definition(of_rows, (_row_of(source, attrs.rank), _row_of(weight, attrs.rank)), row)
+    summed = definition(of_rows, (_row_of(source, attrs.rank), _row_of(weight, attrs.rank)), row, terms)
 
     def element(*index: Axis) -> Expr:
         n, k, *rest = map(as_index, index)
@@ -136,7 +136,13 @@ class InRows:
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run strips of filters in parallel; each computes tiles of sums, and their epilogue."""
-        schedule, core, main = _around(anchor, outputs, target)
+        return self.schedule_sums(anchor, outputs, target)
+
+    def schedule_sums(
+        self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
+    ) -> Schedule:
+        """The schedule of ``schedule``, but for the stages in ``keep``."""
+        schedule, core, main = _around(anchor, outputs, target, keep)
         lanes = target.lanes(anchor.sums.dtype)
         side, columns = self.tiles.decide_tile(schedule, lanes, target, MOST_FILTERS, FEW_TASKS)
         stage = schedule[main]
@@ -152,9 +158,11 @@ class InRows:
         return schedule
 
 
-def _around(anchor: DefinedStages, outputs: Tensors, target: Target) -> tuple[Schedule, Tensor, Tensor]:
+def _around(
+    anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
+) -> tuple[Schedule, Tensor, Tensor]:
     """The schedule around the sums, with what computes them and what is tiled; copies of x are made before."""
-    schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
+    schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [*anchor.copies, *keep], target)
     for copy in anchor.copies:
         schedule_stage(schedule[copy], target)
     return schedule, core, main

@@ -85,14 +85,21 @@ class OpenRows:
         return schedule
 
     def decide_tile(
-        self, schedule: Schedule, lanes: int, target: Target, most: int = MOST_FILTERS, strips: int = 1
+        self,
+        schedule: Schedule,
+        lanes: int,
+        target: Target,
+        most: int = MOST_FILTERS,
+        strips: int = 1,
+        vectors_alone: int = MOST_VECTORS,
     ) -> tuple[int, int]:
         """The filters, ``most`` of them at most, and the positions of a tile whose sums, vectors of x and a weight fit
         the registers: by default as many sums as can be, of as few factors, with filters left for so many ``strips``,
-        if there are."""
+        if there are. A single filter may have up to ``vectors_alone`` vectors."""
 
         def widest(side: int) -> int:
-            return max(1, min(MOST_VECTORS, (target.vector_registers - 2) // (side + 1)))
+            most_vectors = vectors_alone if side == 1 else MOST_VECTORS
+            return max(1, min(most_vectors, (target.vector_registers - 2) // (side + 1)))
 
         sides = [side for side in range(1, most + 1) if self.filters % side == 0]
         usual = [side for side in sides if self.filters // side >= strips] or sides[:1]

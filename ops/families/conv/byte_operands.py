@@ -1,0 +1,134 @@
+"""Operands of convolutions of 8-bit integers as words of four bytes: of four channels, or of four taps of a row.
+
+In words, a convolution is one of numbers, whose attributes differ where words are of taps: these have gone through the
+last axis of the window, so that what is left of it has one element. Weights whose layout has the channels of a word
+side by side, ``OIHW4i``, are read as they lie; others are packed in each call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from .... import te
+from ....graph.layout import Layout, rearranged
+from ....graph.node import Constant, tensor_of
+from ....ir.constants import ONE, const_int
+from ....ir.expr import Axis, Expr
+from ....ir.makers import as_index
+from ....te.tensor import Tensor
+from ...definition.accumulate import is_byte
+from ..byte_words import BYTES, count_words, word
+from ..window import spatial_axes
+from .attrs import ConvAttrs
+from .problem import ConvProblem
+
+LEAST_CHANNELS = 3
+"""Words of fewer channels would be mostly filled up with zeros."""
+
+
+def word_layout(rank: int) -> str:
+    """The layout of weights in which words of channels lie ready."""
+    return f"OI{spatial_axes(rank)}{BYTES}i"
+
+
+def in_words(weight: Constant, rank: int) -> tuple[Constant, str]:
+    """A weight [K, C, …] with words ready, if it is of bytes and its channels fill them, and the layout that it has."""
+    plain, packed = f"OI{spatial_axes(rank)}", word_layout(rank)
+    kind = tensor_of(weight)
+    if not is_byte(kind.dtype) or kind.ndim != rank + 2 or (const_int(kind.shape[1]) or 1) % BYTES:
+        return weight, plain
+    return Constant(rearranged(weight.value, Layout(plain), Layout(packed)), weight.name), packed
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelWords:
+    """Words of four channels of a group."""
+
+    problem: ConvProblem
+
+    @property
+    def ready(self) -> bool:
+        """Whether the words of the filters are."""
+        return not self.problem.has_plain_kernel
+
+    @property
+    def count(self) -> int:
+        """How many words stand for the channels of a group."""
+        return count_words(self.problem.group_channels)
+
+    def attrs(self, attrs: ConvAttrs) -> ConvAttrs:
+        """The attributes of the convolution of words."""
+        return replace(attrs, kernel_layout=str(self.problem.plain_kernel))
+
+    def of_x(self, x: Tensor, attrs: ConvAttrs, outputs: Sequence[Expr]) -> Tensor:
+        """The words of x, of which ``outputs`` are the spatial extents of the result."""
+        channels = self.problem.group_channels
+
+        def element(n: Axis, w: Axis, *place: Axis) -> Expr:
+            first = w // self.count * channels
+            return word(lambda c: x[(n, first + c, *place)], w % self.count, channels)
+
+        return te.compute((x.shape[0], attrs.groups * self.count, *x.shape[2:]), element, name="conv.words")
+
+    def of_filters(self, weight: Tensor) -> Tensor:
+        """[K, words, window…]"""
+        channels = self.problem.group_channels
+
+        def element(k: Axis, w: Axis, *taps: Axis) -> Expr:
+            if self.ready:
+                return word(lambda c: weight[(k, w, *taps, c - w * BYTES)], as_index(w), channels)
+            return word(lambda c: weight[(k, c, *taps)], as_index(w), channels)
+
+        window = weight.shape[2 : 2 + self.problem.rank]
+        return te.compute((weight.shape[0], self.count, *window), element, name="conv.filters")
+
+
+@dataclass(frozen=True, slots=True)
+class TapWords:
+    """Words of four taps of a row of the window, those of each channel after the other."""
+
+    problem: ConvProblem
+
+    @property
+    def ready(self) -> bool:
+        """Whether the words of the filters are, which they never are."""
+        return False
+
+    @property
+    def count(self) -> int:
+        """How many words stand for a row of the window."""
+        return count_words(self.problem.window[-1])
+
+    def attrs(self, attrs: ConvAttrs) -> ConvAttrs:
+        """The attributes of the convolution of words, which stand where outputs do along the last axis."""
+        rank = attrs.rank
+        padding = (*attrs.padding[: rank - 1], 0, *attrs.padding[rank:-1], 0)
+        strides, dilation = (*attrs.strides[:-1], 1), (*attrs.dilation[:-1], 1)
+        return replace(attrs, strides=strides, dilation=dilation, padding=padding, kernel_size=None)
+
+    def of_x(self, x: Tensor, attrs: ConvAttrs, outputs: Sequence[Expr]) -> Tensor:
+        """The words of x, of which ``outputs`` are the spatial extents of the result."""
+        stride, dilation, pad = attrs.strides[-1], attrs.dilation[-1], attrs.padding[attrs.rank - 1]
+        zero = te.const(0, x.dtype)
+
+        def element(n: Axis, w: Axis, *place: Axis) -> Expr:
+            def tap(t: Expr) -> Expr:
+                column = place[-1] * stride + t * dilation - pad
+                inside = te.all(column >= 0, column < x.shape[-1])
+                return te.if_then_else(inside, x[(n, w // self.count, *place[:-1], column)], zero)
+
+            return word(tap, w % self.count, self.problem.window[-1])
+
+        shape = (x.shape[0], x.shape[1] * self.count, *x.shape[2:-1], outputs[-1])
+        return te.compute(shape, element, name="conv.words")
+
+    def of_filters(self, weight: Tensor) -> Tensor:
+        """[K, words, window…, 1]"""
+        *window, taps = self.problem.window
+
+        def element(k: Axis, w: Axis, *place: Axis) -> Expr:
+            return word(lambda t: weight[(k, w // self.count, *place[:-1], t)], w % self.count, taps)
+
+        shape = (weight.shape[0], weight.shape[1] * self.count, *map(as_index, window), ONE)
+        return te.compute(shape, element, name="conv.filters")
