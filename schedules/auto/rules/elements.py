@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
+from ....ir.expr import Axis
 from ....ir.open_extents import LONG
+from ....ir.visit import free_vars
 from ....lowering.loop_names import LoopView
 from ....lowering.state import Inlined
 from ...axis_choice import neighbouring
 from ...default_schedule import TASKS, pointwise_lanes
+from ...gaps import only_read
 from ..sketch import ScheduleRule, StageSketch
 
 STRIPS = (1, 2, 4, 8, 16, 32, 64)
@@ -39,11 +42,12 @@ def _schedule(at: StageSketch) -> None:
         _vectorize(at, columns, width, row)
         return
     outer, strip, inside = _strips(at, loops[:rank], extents[:rank])
+    outer, repeated = _around_strips(at, outer, strip)
     block, vector, lane = _blocks(at, columns, width, row)
     body = [loop for loop in (vector,) if loop is not None]
     around = [loop for loop in (block,) if loop is not None]
     rows, together = _side_by_side(at, inside)
-    at.stage.reorder(*outer, *strip, *around, *rows, *body, *together, *lane)
+    at.stage.reorder(*outer, *strip, *repeated, *around, *rows, *body, *together, *lane)
     for loop in together:
         at.stage.unroll(loop)
     for loop in lane:
@@ -94,6 +98,26 @@ def _strips(
         return outer[:-1], [outer[-1]], []
     strip, row = at.stage.split(outer[-1], factor=height)
     return outer[:-1], [strip], [row]
+
+
+def _around_strips(
+    at: StageSketch, outer: list[LoopView], strip: list[LoopView]
+) -> tuple[list[LoopView], list[LoopView]]:
+    """The loops around those over strips, and those inside, which what is computed for a strip serves again and again,
+    as all channels of an image whose brightness they share."""
+    inside = [loop for loop, axis in zip(outer, at.op.axis, strict=False) if strip and _serves_all(at, axis)]
+    if not inside or at.decide("order", ["axes", "strips first"], "axes") == "axes":
+        return outer, []
+    return [loop for loop in outer if loop not in inside], inside
+
+
+def _serves_all(at: StageSketch, axis: Axis) -> bool:
+    """Whether it reads the same of a stage that has memory of its own, wherever it is along an axis."""
+    state = at.schedule.state
+    stages = ((tensor, state.stage_of(tensor)) for tensor in at.op.inputs)
+    kept = [tensor for tensor, stage in stages if stage.is_compute and not isinstance(stage.place, Inlined)]
+    reads = [read for tensor in kept if (read := only_read(at.op, tensor)) is not None]
+    return any(all(axis.var not in set(free_vars(index)) for index in read.indices) for read in reads)
 
 
 def _blocks(

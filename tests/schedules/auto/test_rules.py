@@ -2,6 +2,7 @@
 
 import random
 
+import numpy as np
 import pytest
 from te_computes import CASES
 
@@ -63,3 +64,29 @@ def test_whatever_is_decided_is_legal_or_refused(name):
         at = found or at
         for decision in at.decisions:
             assert set(beside(decision)) < set(decision.legal)
+
+
+def test_what_channels_share_may_be_computed_once_for_a_strip_of_all_of_them():
+    A = te.placeholder((3, 40, 48), name="A")
+    grey = te.compute((40, 48), lambda y, x: te.exp(A[0, y, x] + A[1, y, x] + A[2, y, x]), name="grey")
+    Y = te.compute((3, 40, 48), lambda c, y, x: A[c, y, x] * grey[y, x], name="Y")
+    made = Candidates(Scheduling([Y], TARGET, lw.schedule_rules()))
+    shared = {"grey.form": "keep", "Y.strip": 8, "Y.order": "strips first", "grey.at": "Y.y_outer"}
+    found = made.sketched(shared)
+    chosen = {decision.name: decision.value for decision in found.decisions}
+    assert shared.items() <= chosen.items()
+    nest = str(found.schedule).splitlines()
+    assert nest[0] == "for y_outer in parallel(5):"
+    assert any(line.strip() == "for c in range(3):" for line in nest)
+    a, result = np.random.default_rng(0).standard_normal(A.shape).astype(np.float32), np.empty(A.shape, np.float32)
+    lw.interpret(lw.lower(found.schedule, [A, Y], target=TARGET))(a, result)
+    np.testing.assert_allclose(result, a * np.exp(a.sum(axis=0)), rtol=1e-4, atol=1e-5)
+
+
+def test_channels_that_share_nothing_stay_outside_of_strips():
+    A = te.placeholder((3, 40, 48), name="A")
+    B = te.compute((3, 40, 48), lambda c, y, x: te.exp(A[c, y, x]), name="B")
+    Y = te.compute((3, 40, 46), lambda c, y, x: B[c, y, x] + B[c, y, x + 2], name="Y")
+    found = Candidates(Scheduling([Y], TARGET, lw.schedule_rules())).sketched({"B.form": "keep"})
+    assert "Y.strip" in {decision.name for decision in found.decisions}
+    assert "Y.order" not in {decision.name for decision in found.decisions}
