@@ -16,6 +16,10 @@ class ExpressionError(LoopwrightError, TypeError):
     """An expression or a compute is malformed: mixed dtypes, wrong rank, an index out of bounds, ``bool(expr)``."""
 
 
+class IndexRangeError(ExpressionError):
+    """A number is too large for an index."""
+
+
 class ScheduleError(LoopwrightError):
     """A scheduling primitive would change the meaning of the program, or names a loop that is not there (any more)."""
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from ..base.dtype import BOOL, INDEX, DType, dtype
-from ..base.errors import ExpressionError
+from ..base.errors import ExpressionError, IndexRangeError
 from .expr import Broadcast, Const, Expr
 from .operand import Operand
 from .rounding import round_number
@@ -47,6 +47,8 @@ def _fit(value: bool | int | float, kind: DType) -> bool | int | float:
         value = int(value)
     low, high = kind.int_range() or (-MAX_INDEX, MAX_INDEX)
     if not low <= value <= high:
+        if kind.is_index:
+            raise IndexRangeError(f"{value} does not fit {kind} ({low} … {high})")
         raise ExpressionError(f"{value} does not fit {kind} ({low} … {high})")
     return int(value)
 

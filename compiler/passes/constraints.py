@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 from ...artifact.block import Least
 from ...base.dtype import INDEX
-from ...base.errors import ExpressionError, ModelError, TypeInferenceError
+from ...base.errors import ExpressionError, IndexRangeError, ModelError, TypeInferenceError
 from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
@@ -38,6 +38,8 @@ from .repeated_inputs import repeated_inputs
 
 LARGE = 100003
 """From here on are the extents to try: larger than any window."""
+SMALLER = (5003, 503, 53)
+"""And from here on where tensors have many dimensions, whose product would be too large."""
 
 BATCH_SIZE = "the batch that it was compiled for"
 """Why a dimension is a certain number that no operator asks for."""
@@ -213,15 +215,29 @@ def _extents_worth(call: Call, number: Expr, values: Numbers) -> list[Expr]:
     """The extents in a call's types that are this number where dimensions have these values. A number that stands there
     by itself is meant only where no formula is: it may be that of another axis, as 64 beside ``min(n, 64)``."""
     extents = dict.fromkeys(extents_of([*(a.type for a in call.args), call.type]))
-    worth = [e for e in extents if extent_at(e, values) is number]
+    worth = [e for e in extents if _value_at(e, values) is number]
     return [e for e in worth if const_int(e) is None] or worth
 
 
+def _value_at(extent: Expr, values: Numbers) -> Expr | None:
+    """An extent where dimensions have these values; None where it is more than an index can be."""
+    try:
+        return extent_at(extent, values)
+    except IndexRangeError:
+        return None
+
+
 @cache
-def _primes(count: int) -> tuple[int, ...]:
+def _primes(count: int, least: int = LARGE) -> tuple[int, ...]:
     """The first primes that are large enough: no two extents have a factor in common."""
-    numbers = (n for n in itertools.count(LARGE, 2) if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
+    numbers = (n for n in itertools.count(least, 2) if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
     return tuple(itertools.islice(numbers, count))
+
+
+def _smaller(values: Numbers, least: int) -> dict[Symbol, int]:
+    """Smaller values in the same order in place of the large ones."""
+    large = sorted((symbol for symbol, value in values.items() if value >= LARGE), key=lambda symbol: values[symbol])
+    return {**values, **dict(zip(large, _primes(len(large), least), strict=True))}
 
 
 def _large(symbols: Sequence[Symbol], factor: int = 1) -> dict[Symbol, int]:
@@ -272,7 +288,17 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
 
 
 def _problem_at(call: Call, values: Numbers) -> _Problem | None:
-    """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds."""
+    """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds. Where
+    products of the values are more than an index can be, it is tried for smaller ones."""
+    for least in (LARGE, *SMALLER):
+        try:
+            return _problem_of(call, values if least == LARGE else _smaller(values, least))
+        except IndexRangeError:
+            continue
+    return None
+
+
+def _problem_of(call: Call, values: Numbers) -> _Problem | None:
     try:
         result = op_of(call).infer([with_numbers(a.type, values) for a in call.args], call.attrs)
         expected = with_numbers(call.type, values)
@@ -282,6 +308,8 @@ def _problem_at(call: Call, values: Numbers) -> _Problem | None:
         return _Problem(str(error), values, (error.left, error.right))
     except ExtentsDiffer as error:
         return _Problem(str(error), values, (error.left, error.right))
+    except IndexRangeError:
+        raise
     except ExtentExceeds:
         return None  # each run checks it, as the operator's extent rule says
     except (TypeInferenceError, ExpressionError) as error:
@@ -294,7 +322,7 @@ def _stretched(call: Call, symbols: Sequence[Symbol]) -> Expr | None:
     the call broadcasts: it has to be equal to another one where it is another number. None if there is none such."""
     trials = (_large(symbols), _large(symbols, 2), _apart(symbols), _apart(symbols[::-1]))
     extents = dict.fromkeys(e for e in extents_of(a.type for a in call.args) if const_int(e) is None)
-    single = (e for e in extents if all(extent_at(e, values) is ONE for values in trials))
+    single = (e for e in extents if all(_value_at(e, values) is ONE for values in trials))
     return next((e for e in single if _must_equal_another(call, e, trials[0])), None)
 
 

@@ -1,8 +1,10 @@
-"""What dimensions have to be: how often calls are asked."""
+"""What dimensions have to be, and how often calls are asked."""
 
 import numpy as np
+import pytest
 
 import loopwright as lw
+from loopwright import te
 from loopwright.compiler.passes import constraints
 from loopwright.ops import nn
 from loopwright.ops.families.reshape import reshape_to_open
@@ -35,3 +37,17 @@ def test_an_extent_divided_by_another_dimension_asks_for_no_large_one():
     engine = lw.Engine(lw.compile(lw.Function([x, told, other], made)))
     a, batch = np.random.default_rng(0).random((2, 4, 100, 16), np.float32), np.zeros(2, np.float32)
     np.testing.assert_array_equal(engine([a, batch, batch])[0], a.reshape(8, 100, 16))
+
+
+@pytest.mark.parametrize("rank", [4, 5, 7])
+def test_tensors_of_many_open_dimensions_are_flattened(rank):
+    """The product of as many large numbers is more than an index can be."""
+    x, y = (lw.var(name, [te.var(f"{name}{k}") for k in range(rank)]) for name in "xy")
+    flat = nn.reshape(x + y, (-1,))
+    engine = lw.Engine(lw.compile(lw.Function([x, y], nn.relu(flat) * nn.sum(y)), "x86-64-v3", jobs=1))
+    for extents in ((2,) * rank, (1, *range(2, rank + 1)), (0, *(3,) * (rank - 1))):
+        a = np.arange(np.prod(extents), dtype=np.float32).reshape(extents) - 3
+        wanted = np.maximum((a + 1).reshape(-1), 0) * np.float32(a.size)
+        np.testing.assert_allclose(engine([a, np.ones_like(a)])[0], wanted, rtol=1e-6)
+    with pytest.raises(lw.RuntimeArgumentError, match="should have extent 2"):
+        engine([np.ones((2,) * rank, np.float32), np.ones((*(2,) * (rank - 1), 3), np.float32)])
