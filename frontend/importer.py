@@ -21,6 +21,7 @@ from ..graph.types import GivenShapes, TensorType
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.expr import Expr
 from ..ops.definition.registry import op_of
+from ..ops.definition.shared_calls import share_calls
 from ..ops.families.born_extents import born_extents
 from ..ops.families.cast import cast
 from ..ops.families.concatenate import concatenate
@@ -48,7 +49,6 @@ from .refusal_causes import ConsequentError, UnknownLengthError, UnknownValueErr
 from .registry import find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
-from .shared_calls import share_calls
 from .shown_results import shown_results
 from .string_values import StringTensor
 from .structure import check_graph, order_nodes, producers_of, used_names

@@ -18,6 +18,7 @@ from ...graph.node import Bodies, Call, Constant, Function, Node, Tuple, TupleGe
 from ...graph.types import TensorType, leaf_types
 from ...graph.visit import bodies_of, inputs, post_order, rewrite, with_inputs
 from ...ops.definition.registry import OpPattern, op_of
+from ...ops.definition.shared_calls import share_calls
 from ...ops.families.extern import EXTERN
 from ...ops.families.loop import LOOP
 from .hoist_rows import hoist_rows
@@ -37,7 +38,7 @@ def hoist_invariants(function: Function) -> Function:
             made, results[node] = _hoisted(made)
         done[node] = made
     body = done[function.body]
-    return function if body is function.body else replace(function, body=body)
+    return function if body is function.body else replace(function, body=share_calls(body))
 
 
 def _with_bodies_hoisted(node: Node) -> Node:
@@ -77,25 +78,23 @@ def _without_unchanged(parts: LoopParts) -> tuple[LoopParts, dict[int, Node]]:
 def _without_invariants(parts: LoopParts) -> LoopParts:
     """The loop that captures what it would compute of captured values alone."""
     fixed = _fixed(parts)
+    pending = [used for node in post_order(Tuple(parts.results)) if node not in fixed for used in inputs(node)]
+    pending = [node for node in pending[::-1] if node in fixed]
     found: dict[Node, Var] = {}
-
-    def collect(node: Node) -> None:
+    seen: set[Node] = set()
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
         if isinstance(node.type, TensorType) and isinstance(node, (Call, TupleGet)) and not _grows(node):
-            found.setdefault(node, Var(f"invariant{len(found)}", node.type))
+            found[node] = Var(f"invariant{len(found)}", node.type)
         else:
-            for used in inputs(node):
-                collect(used)
-
-    results = Tuple(parts.results)
-    for node in post_order(results):
-        if node not in fixed:
-            for used in inputs(node):
-                if used in fixed:
-                    collect(used)
+            pending += inputs(node)[::-1]
     if not found:
         return parts
-    outside = [(outside_of(node, parts), var) for node, var in found.items()]
-    return parts.with_captured(outside).with_values(found)
+    outside = _outside_of(tuple(found), parts)
+    return parts.with_captured(zip(outside, found.values(), strict=True)).with_values(found)
 
 
 def _fixed(parts: LoopParts) -> set[Node]:
@@ -125,7 +124,9 @@ def _bytes(kinds: Iterable[TensorType]) -> int | None:
     return None if None in sizes else sum(size for size in sizes if size is not None)
 
 
-def outside_of(node: Node, parts: LoopParts) -> Node:
-    """A node of a body in terms of what the loop captures."""
+def _outside_of(nodes: tuple[Node, ...], parts: LoopParts) -> tuple[Node, ...]:
+    """Nodes of a body in terms of what the loop captures; what several are computed of is one node for all."""
     outside: Mapping[Node, Node] = {param: arg for arg, param in parts.captured}
-    return rewrite(node, outside.get)
+    made = rewrite(Tuple(nodes), outside.get)
+    assert isinstance(made, Tuple)
+    return made.fields

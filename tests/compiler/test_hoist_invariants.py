@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import te
 from loopwright.compiler.passes.flatten_tuples import flatten_tuples
 from loopwright.compiler.passes.hoist_invariants import hoist_invariants
 from loopwright.graph import Call, Function, Tuple, Var, tensor_type
@@ -130,3 +131,37 @@ def test_what_is_hoisted_out_of_an_inner_loop_leaves_the_outer_one_too():
     assert outside(made) == ["tanh"]
     (body,) = bodies_of(the_loop(made))
     assert "tanh" not in [node.op.name for node in nested_order(body.body) if isinstance(node, Call)]
+
+
+def test_what_several_values_are_computed_of_goes_before_a_loop_once():
+    a, w = lw.var("a", (4, 4)), lw.var("w", (4, 4))
+
+    def body(number, a, w):
+        shared = np.exp(np.tanh(w))
+        return [a @ lw.nn.relu(shared) + (a - lw.nn.sigmoid(shared)) * np.sqrt(shared)]
+
+    function = Function([a, w], lw.nn.add(raw_loop(body, [a], [w])[0], np.exp(np.tanh(w))))
+    made = hoisted(function)
+    assert sorted(outside(made)) == ["add", "exp", "relu", "sigmoid", "sqrt", "tanh"]
+    A, B = floats(4, 4) * 0.5, floats(4, 4) * 0.2
+    expected, shared = A.astype(np.float64), np.exp(np.tanh(B.astype(np.float64)))
+    for _ in range(5):
+        expected = expected @ np.maximum(shared, 0) + (expected - 1 / (1 + np.exp(-shared))) * np.sqrt(shared)
+    np.testing.assert_allclose(same_results(function, A, B)[0], expected + shared, rtol=2e-4)
+
+
+def test_a_value_that_is_used_twice_is_looked_at_once():
+    """What may take more memory than what it is made of stays, and is looked through: of open extents all of it."""
+    n = te.var("n")
+    a, w = lw.var("a", (n,)), lw.var("w", (n,))
+
+    def body(number, a, w):
+        for _ in range(60):
+            w = w + w * 0.5
+        return [a + w]
+
+    function = Function([a, w], raw_loop(body, [a], [w], trips=2)[0])
+    assert inside(hoisted(function)).count("multiply") == 60
+    A, B = floats(7), floats(7)
+    wanted = A + 2 * B.astype(np.float64) * 1.5**60
+    np.testing.assert_allclose(same_results(function, A, B)[0], wanted, rtol=1e-4)

@@ -2,18 +2,20 @@
 
 What becomes an extent when a run has computed it is computed by calls of its own, in which numbers take the place of
 what stands for them. Where it depends on most of a model, as the number of boxes that a detector finds, these would be
-that part of the model once more.
+that part of the model once more; so would be what goes before loops that have such calls in their bodies.
 """
 
 from __future__ import annotations
 
-from ..graph.node import Call, Node, TupleGet
-from ..graph.visit import inputs, post_order, with_inputs
-from ..ops.definition.registry import op_of
-from ..ops.families.extern import EXTERN
+from ...graph.node import Call, Node, TupleGet
+from ...graph.visit import inputs, post_order, with_inputs
+from .registry import op_of
 
-OF_NUMBERS = frozenset({"cast", "extents", "reshape"})
-"""Operators of the calls that take the place of what stands for numbers, which have attributes of their own each."""
+PACKED = "extern"
+"""The operator of packed functions, which may give something else in each call."""
+OF_NUMBERS = frozenset({"assume_extent", "cast", "extents", "reshape"})
+"""Operators of the calls that take the place of what stands for numbers, or that state extents: each has attributes of
+its own."""
 
 
 def share_calls(body: Node) -> Node:
@@ -23,7 +25,7 @@ def share_calls(body: Node) -> Node:
     first: dict[object, Node] = {}
     for node in post_order(body):
         made = with_inputs(node, tuple(done[used] for used in inputs(node)))
-        if isinstance(made, Call) and made.op is not EXTERN:
+        if isinstance(made, Call) and made.op.name != PACKED:
             attrs = made.attrs if op_of(made).name in OF_NUMBERS else id(made.attrs)
             made = first.setdefault((made.op.name, attrs, id(made.type), made.args), made)
         elif isinstance(made, TupleGet):
