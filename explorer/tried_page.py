@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..base.brief import one_line
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text, ratio_text
 from ..lowering.schedule import Schedule
@@ -37,16 +38,25 @@ def explore_search(candidates: Sequence[SearchedSchedule], path: str | os.PathLi
     """Write the candidates of a search, such as ``lw.tune_schedule(…).candidates``, as an HTML file: dots show the time
     that was predicted against the one that was measured, on logarithmic scales, and a click shows the trace and the
     loop nest of one. The first candidate is what the others are compared with. Raises ``RuntimeArgumentError`` where
-    there are none, or the file cannot be written.
+    there are none, or what is given is no list of candidates, and where the file cannot be written.
     """
-    if not candidates:
-        raise RuntimeArgumentError("there are no candidates to show")
+    _check(candidates, name)
     made = [_entry(candidate, number) for number, candidate in enumerate(candidates)]
     best = max(candidate.gain for candidate in candidates)
     subtitle = f"{count_text(len(made), 'candidate')}; the fastest is {ratio_text(best)} as fast as the first"
     value = {"title": name, "subtitle": subtitle, "candidates": made}
     styles, scripts = ("explorer.css", "tried.css"), ("tried.js", "start.js")
     return write_text(filled_page("tried.html", styles, scripts, name, value), path)
+
+
+def _check(candidates: object, name: object) -> None:
+    if not isinstance(candidates, Sequence) or not all(hasattr(each, "schedule") for each in candidates):
+        shown = one_line(repr(candidates))
+        raise RuntimeArgumentError(f"candidates are a list of schedules that were tried, found {shown}")
+    if not candidates:
+        raise RuntimeArgumentError("there are no candidates to show")
+    if not isinstance(name, str):
+        raise RuntimeArgumentError(f"the name of a search is a text, found {one_line(repr(name))}")
 
 
 def _entry(candidate: SearchedSchedule, number: int) -> dict[str, Any]:

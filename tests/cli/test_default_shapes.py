@@ -197,9 +197,9 @@ def test_a_batch_leaves_the_other_extents_to_their_roles(tmp_path, capsys):
     "command", [["dump", "--stage", "graph"], ["explain"], ["explain", "--fusion"], ["compile", "-o"]]
 )
 def test_what_a_model_cannot_leave_open_is_filled_in(tmp_path, capsys, command):
-    node = helper.make_node("Resize", ["x", "", "s"], ["y"], mode="cubic")
-    scales = numpy_helper.from_array(np.array([1, 1, 1.3, 1.3], np.float32), "s")
-    onnx.save(model([node], [value("x", ["n", 3, "h", "w"])], [value("y", None)], [scales]), tmp_path / "m.onnx")
+    node = helper.make_node("ConvTranspose", ["x", "w"], ["y"], output_shape=[300, 300], auto_pad="SAME_UPPER")
+    made = model([node], [value("x", ["n", 3, "h", "w"])], [value("y", None)], [weight("w", 3, 4, 3, 3)])
+    onnx.save(made, tmp_path / "m.onnx")
     extra = [str(tmp_path / "m.lwlib")] if command[0] == "compile" else []
     name, *options = command
     assert main([name, str(tmp_path / "m.onnx"), *options, *extra]) == 0

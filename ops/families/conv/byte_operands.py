@@ -72,7 +72,7 @@ class ChannelWords:
         return te.compute((x.shape[0], attrs.groups * self.count, *x.shape[2:]), element, name="conv.words")
 
     def of_filters(self, weight: Tensor) -> Tensor:
-        """[K, words, window…]"""
+        """The words of filters, [K, words, window…]."""
         channels = self.problem.group_channels
 
         def element(k: Axis, w: Axis, *taps: Axis) -> Expr:
@@ -124,7 +124,7 @@ class TapWords:
         return te.compute(shape, element, name="conv.words")
 
     def of_filters(self, weight: Tensor) -> Tensor:
-        """[K, words, window…, 1]"""
+        """The words of filters, [K, words, window…, 1]."""
         *window, taps = self.problem.window
 
         def element(k: Axis, w: Axis, *place: Axis) -> Expr:

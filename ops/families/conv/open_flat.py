@@ -42,7 +42,7 @@ VECTORS_ALONE, VECTORS_OF_ROW = 4, 16
 together."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Steps:
     """How windows move along a spatial axis, in units of what divides both stride and dilation: they read positions at
     multiples of ``unit`` only. ``width`` is the extent of a phase, in which an output and all of its taps are."""
