@@ -18,7 +18,7 @@ from .onnx_node import OnnxNode
 from .sequence_map import convert_sequence_map
 from .string_values import StringTensor
 from .structure import TRAINING
-from .subgraphs import Subgraphs, as_scalar, graph_attribute, with_one_element
+from .subgraphs import Subgraphs, as_scalar, graph_attribute
 from .values import Value, nodes_of, with_nodes
 
 FlowConverter: TypeAlias = Callable[[OnnxNode, Subgraphs], Sequence[Value]]
@@ -36,7 +36,7 @@ def _convert_if(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
     if isinstance(condition, Constant):
         taken = names[0] if node.constant_int(0, "the condition") else names[1]
         return subgraphs.results(graph_attribute(node, taken), {})
-    scalar = node.finish(as_scalar(with_one_element(node, condition)))
+    scalar = node.finish(as_scalar(condition))
     conditions = (scalar, node.finish(logical_not(scalar)))
     branches = [_branch(node, *each, subgraphs) for each in zip(names, conditions, strict=True)]
     if len(branches[0]) != len(branches[1]):

@@ -104,14 +104,6 @@ def as_scalar(value: Node) -> Node:
     return reshape(value, ()) if tensor_of(value).ndim else value
 
 
-def with_one_element(node: OnnxNode, value: Node) -> Node:
-    """A value of one element, of which extents that only a run knows are checked to be 1."""
-    for axis, extent in enumerate(tensor_of(value).shape):
-        if const_int(extent) is None:
-            value = node.finish(assume_extent(value, axis, ONE, node.shapes.inputs))
-    return value
-
-
 def as_declared(value: Node, declared: ValueInfoProto) -> Node:
     """A scalar as a vector of one element, where the subgraph declares it so."""
     return reshape(value, (1,)) if len(declared.type.tensor_type.shape.dim) == 1 else value

@@ -299,6 +299,7 @@ def _problem_at(call: Call, values: Numbers) -> _Problem | None:
 
 
 def _problem_of(call: Call, values: Numbers) -> _Problem | None:
+    """The same for these values alone. Raises ``IndexRangeError`` where a product of them is too large."""
     try:
         result = op_of(call).infer([with_numbers(a.type, values) for a in call.args], call.attrs)
         expected = with_numbers(call.type, values)

@@ -42,7 +42,7 @@ def _dynamic_lstm(node: OnnxNode) -> Sequence[Node | None]:
     """As ONNX's, with weights that are [directions, input, 4 · hidden]. The inputs of all steps are brought to unsigned
     bytes together, the states of a batch before each step. With other activations than usual neither is rounded, so
     that the result is more exact than that of onnxruntime."""
-    if any(name.lower() not in USUAL for name in node.strings("activations") or ()) or not _in_order(node):
+    if not _has_usual_activations(node):
         inputs = list(node.inputs[:W_SCALE])
         inputs[W] = _weights(node, W, W_SCALE, W_ZERO)
         inputs[R] = _weights(node, R, R_SCALE, R_ZERO)
@@ -51,7 +51,7 @@ def _dynamic_lstm(node: OnnxNode) -> Sequence[Node | None]:
     return all_directions(node, lambda direction: _Lstm(node, direction, quantized).results())
 
 
-def _in_order(node: OnnxNode) -> bool:
+def _has_usual_activations(node: OnnxNode) -> bool:
     """Whether the activations are the usual ones of each direction."""
     names = [name.lower() for name in node.strings("activations") or ()]
     return all(name == USUAL[k % len(USUAL)] for k, name in enumerate(names))
