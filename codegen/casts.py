@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from llvmlite import ir as llvm_ir
 
 from ..base.dtype import DType
@@ -26,7 +27,7 @@ def convert(
     if to.is_float:
         return _to_float(builder, target, value, source, to)
     if source.is_float:
-        return _float_to_int(builder, value, to)
+        return _float_to_int(builder, value, source, to)
     return _resize(builder, value, source, to)
 
 
@@ -79,25 +80,37 @@ def _to_odd_double(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DTy
     return builder.sitofp(value, wanted) if source.is_signed else builder.uitofp(value, wanted)
 
 
-def _float_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, to: DType) -> llvm_ir.Value:
+def _float_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DType, to: DType) -> llvm_ir.Value:
     wanted = with_element(value, element_type(to))
     if to.bits < 32:
-        return builder.trunc(_clamped_to_int(builder, value, to), wanted)
+        return builder.trunc(_clamped_to_int(builder, value, source, to), wanted)
+    if isinstance(wanted, llvm_ir.VectorType):
+        return _clamped_to_int(builder, value, source, to)
     name = "fptosi.sat" if to.is_signed else "fptoui.sat"
     return call_intrinsic(builder, name, [wanted, value.type], wanted, [value])
 
 
-def _clamped_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, to: DType) -> llvm_ir.Value:
-    """The int32 that a float is in a dtype of fewer bits: three instructions on x86, where LLVM's own conversion that
-    saturates takes many."""
+def _clamped_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DType, to: DType) -> llvm_ir.Value:
+    """The integer that a float is in a dtype, of which those of fewer bits are still int32: some instructions on x86,
+    where LLVM converts vectors one lane after the other if it is to saturate."""
     limits = to.int_range()
     assert limits is not None
-    low, high = (same_lanes(value, float(limit)) for limit in limits)
+    below = _float_up_to(limits[1], source)
+    low, high = same_lanes(value, float(limits[0])), same_lanes(value, below)
     if to.is_signed:
         value = builder.select(builder.fcmp_ordered("ord", value, value), value, same_lanes(value, 0.0))
+    beyond = builder.fcmp_ordered(">", value, high)
     value = builder.select(builder.fcmp_ordered(">", value, low), value, low)  # NaN becomes the smallest, 0
     value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
-    return builder.fptosi(value, with_element(value, I32))
+    as_int = builder.fptosi if to.is_signed or to.bits < 32 else builder.fptoui
+    number = as_int(value, with_element(value, I32 if to.bits < 32 else element_type(to)))
+    return number if below == limits[1] else builder.select(beyond, same_lanes(number, limits[1]), number)
+
+
+def _float_up_to(limit: int, kind: DType) -> float:
+    """The largest float of a dtype, float32 or float64, that is no larger than an integer."""
+    as_float = np.float64(limit) if kind.bits == 64 else np.float32(limit)
+    return float(as_float) if int(as_float) <= limit else float(np.nextafter(as_float, as_float.dtype.type(0)))
 
 
 def widen_small(builder: llvm_ir.IRBuilder, target: Target, value: llvm_ir.Value, kind: DType) -> llvm_ir.Value:
