@@ -38,6 +38,7 @@ from ...ir.interval import interval_of
 from ...ir.makers import broadcast_to
 from ...ir.stmt import Stmt
 from ...ir.visit import walk
+from .certain_reads import certainly_reads
 from .clamped_loads import clamped_load
 from .folding import add, both, multiply, subtract
 from .masks import any_lane
@@ -250,8 +251,8 @@ class Widener:
 
     def _invariant_load(self, load: Load, mask: Expr | None) -> Expr:
         """A load that all lanes share; under a mask it must not happen unless some lane is active, or the element is
-        there in any case."""
-        if mask is None or _is_there(load) or self._use_active(mask):
+        there in any case, or the mask has read it."""
+        if mask is None or _is_there(load) or self._use_active(mask) or certainly_reads(mask, load):
             return load
         active = any_lane(mask)
         if active is not None:

@@ -299,3 +299,36 @@ def test_what_is_there_in_any_case_is_read_once_under_any_mask(nest, n):
     value = Load(x, (const(0, "index"), const(1, "index")))
     body = nest.loop("v", 4, lambda v: If((v >= 1) & (v < N), Store(B, (v,), value)), "vectorized")
     assert "broadcast(x[0, 1], 4)" in check(nest, nest.kernel((x, y, B), body), n=n)
+
+
+def test_what_a_mask_has_read_is_read_once(nest):
+    """A bin is added to where it is that of a pixel, which the comparison reads in any case."""
+    x, B = buffers(("x", (4,), "int32"), ("B", (4, 8), "int32"))
+
+    def row(i):
+        pixel = Load(x, (i,))
+
+        def element(v):
+            found = IfThenElse(pixel % 8 == cast("int32", v), pixel, const(0, "int32"))
+            return Store(B, (i, v), found)
+
+        return nest.loop("v", 8, element, "vectorized")
+
+    text = check(nest, nest.kernel((x, B), nest.loop("i", 4, row)))
+    assert "where" not in text
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_what_a_mask_reads_in_a_branch_needs_an_active_lane(nest, n):
+    """Where ``n`` is 0 the comparison is with 0, and there is nothing to read."""
+    N = index_var("n")
+    x, B = buffers(("x", (N,), "int32"), ("B", (8,), "int32"))
+    first = Load(x, (const(0, "index"),))
+    compared = IfThenElse(N > 0, first, const(9, "int32"))
+    body = nest.loop(
+        "v",
+        8,
+        lambda v: Store(B, (v,), IfThenElse(compared == cast("int32", v), first, const(0, "int32"))),
+        "vectorized",
+    )
+    check(nest, nest.kernel((x, B), body), n=n)
