@@ -30,7 +30,7 @@ from ...ir.makers import as_index
 from ...ir.visit import free_vars
 from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.registry import op_of
-from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer
+from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided
 from ...ops.definition.retyping import inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
 from ..symbols import Numbers, Symbol, births_of, extent_at, extents_of, renamed, symbols_of, with_numbers
@@ -313,6 +313,9 @@ def _problem_of(call: Call, values: Numbers) -> _Problem | None:
         raise
     except ExtentExceeds:
         return None  # each run checks it, as the operator's extent rule says
+    except ExtentUndecided as error:
+        decided = all(const_int(extent) is not None for extent in extents_of([with_numbers(call.type, values)]))
+        return None if decided else _Problem(str(error), values)
     except (TypeInferenceError, ExpressionError) as error:
         return _Problem(str(error), values)
     return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)

@@ -58,6 +58,10 @@ class ExtentExceeds(TypeInferenceError):  # noqa: N818  what it says, as above
     each run check that."""
 
 
+class ExtentUndecided(TypeInferenceError):  # noqa: N818  what it says, as above
+    """An extent is what others leave of no elements, which may be any number. That of open ones is a formula."""
+
+
 def check_within(indices: Sequence[Expr], data: Sequence[Expr], axis: int) -> None:
     """Check that indices along an axis of data are on rows that these have: along no other axis are there more of them.
 

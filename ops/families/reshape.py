@@ -24,7 +24,7 @@ from ..definition.extent_formulas import FORMULAS, as_formulas, element_of, exte
 from ..definition.memory_view import RunOfArgument
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import normalize_axes, normalize_axis, tensor_argument
+from ..definition.relations import ExtentUndecided, normalize_axes, normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
 
 GROUP = OpGroup.SHAPES
@@ -60,7 +60,9 @@ def _reshape_relation(types: Sequence[Type], attrs: ReshapeAttrs) -> Type:
         rest = attrs.shape.index(-1)
         left = quotient(x.shape, [*extents[:rest], *extents[rest + 1 :]])
         if left is None:
-            raise TypeInferenceError(f"the elements of {x} do not fill the shape {_shown(extents)} evenly")
+            empty = all(any(const_int(e) == 0 for e in shape) for shape in (x.shape, extents))
+            error = ExtentUndecided if empty else TypeInferenceError
+            raise error(f"the elements of {x} do not fill the shape {_shown(extents)} evenly")
         extents[rest] = left
     elif not same_product(x.shape, extents):
         raise TypeInferenceError(f"{x} has not as many elements as the shape {_shown(extents)}")

@@ -6,7 +6,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.passes import constraints
+from loopwright.ir.makers import minimum
 from loopwright.ops import nn
+from loopwright.ops.families.open_extents import open_slice
 from loopwright.ops.families.reshape import reshape_to_open
 
 
@@ -51,3 +53,17 @@ def test_tensors_of_many_open_dimensions_are_flattened(rank):
         np.testing.assert_allclose(engine([a, np.ones_like(a)])[0], wanted, rtol=1e-6)
     with pytest.raises(lw.RuntimeArgumentError, match="should have extent 2"):
         engine([np.ones((2,) * rank, np.float32), np.ones((*(2,) * (rank - 1), 3), np.float32)])
+
+
+def test_an_extent_left_of_no_elements_is_the_formula_that_open_ones_give():
+    """``x[:, past:].view(-1, length)``, as of a decoder's positions: length is 0 where there is no more than past."""
+    b, t, past = te.var("b"), te.var("t"), te.var("past")
+    mask, told = lw.var("mask", (b, t), "int64"), lw.var("told", (past,))
+    begin = minimum(past, t)
+    rest = open_slice(mask, 1, begin, t - begin, [mask, told])
+    made = reshape_to_open(rest, (-1, t - begin), [mask, told])
+    engine = lw.Engine(lw.compile(lw.Function([mask, told], nn.add(made, made)), jobs=1))
+    for batch, length, before in ((2, 5, 2), (3, 4, 0), (2, 3, 3), (1, 2, 5)):
+        given = np.arange(batch * length).reshape(batch, length)
+        found = engine([given, np.zeros(before, np.float32)])[0]
+        np.testing.assert_array_equal(found, 2 * given[:, before:])
