@@ -29,10 +29,9 @@ from ..ir.simplify import simplify
 from ..ir.visit import free_vars
 from ..ops.families.born_extents import born_extents
 from ..ops.families.cast import cast
-from ..ops.families.open_extents import extents
-from ..ops.families.reshape import reshape
 from ..ops.families.select import where
 from ..ops.families.slicing import END
+from .extents_as_data import extents_as_data
 from .fold import MAX_ELEMENTS, table
 from .refusal_causes import UnknownLengthError
 from .value_bounds import ValueBounds
@@ -172,8 +171,7 @@ class ShapeValues:
         numbers = [v for v in values.ravel() if not isinstance(v, bool)]
         if len(numbers) < values.size or not kind.dtype.is_data_int:
             return None
-        vector = extents(numbers, self.inputs)
-        shaped = vector if values.ndim == 1 else reshape(vector, values.shape)
+        shaped = extents_as_data(values, self.inputs)
         return shaped if kind.dtype is INT64 else cast(shaped, str(kind.dtype))
 
     def _recorded(self, node: Node, extents: Extents) -> Node:

@@ -63,13 +63,14 @@ def _extents_relation(types: Sequence[Type], attrs: ExtentsAttrs) -> Type:
 def _extents_compute(attrs: ExtentsAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     numbers = [te.cast(extent_of_formula(extent, inputs), "int64") for extent in attrs.extents]
 
-    def element(i: te.Axis) -> Expr:
-        value: Expr = numbers[-1]
-        for position, number in reversed(list(enumerate(numbers[:-1]))):
-            value = te.select(as_index(i) <= position, number, value)
-        return value
+    def chosen(i: Expr, among: range) -> Expr:
+        """The number at a position, found by halves: expressions stay shallow."""
+        if len(among) == 1:
+            return numbers[among[0]]
+        half = len(among) // 2
+        return te.select(i < among[half], chosen(i, among[:half]), chosen(i, among[half:]))
 
-    return te.compute((len(numbers),), element, name="extents")
+    return te.compute((len(numbers),), lambda i: chosen(as_index(i), range(len(numbers))), name="extents")
 
 
 def _range(arguments: Sequence[Type | te.Tensor], attrs: OpenSliceAttrs) -> tuple[Expr, Expr]:
