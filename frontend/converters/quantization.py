@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
+
 from ...base.dtype import DType, dtype
 from ...base.errors import ModelError
-from ...graph.node import Node, tensor_of
+from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import const_int
-from ...ops.families.binary import add, divide, multiply, subtract
+from ...ops.families import reduce
+from ...ops.families.binary import add, divide, equal, maximum, minimum, multiply, subtract
 from ...ops.families.cast import cast
 from ...ops.families.narrow import E8M0
 from ...ops.families.quantize import dequantize, is_quantized, quantize
 from ...ops.families.repeat import repeat
 from ...ops.families.reshape import squeeze
+from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
+from ...ops.families.unary import clip
+from ...ops.families.unary import round as nearest
 from ...ops.families.zero_points import conv_less_zeros, is_zero, matmul_less_zeros, of_rows
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -21,6 +29,8 @@ from .convolution import check_kernel_shape, window_of
 from .elementwise import aligned_at
 
 VERSIONS = (10, 13, 19, 21, 23, 24, 25, 28)
+BYTE = 255.0
+"""The largest unsigned byte."""
 
 # Between real numbers and integers
 
@@ -61,6 +71,23 @@ def _dequantize(node: OnnxNode) -> Node:
         assert zero is not None
         whole = subtract(whole, cast(zero, "float32"))
     return cast(multiply(whole, cast(scale, "float32")), to)
+
+
+@converter("DynamicQuantizeLinear", 11)
+def _dynamic_quantize(node: OnnxNode) -> Sequence[Node]:
+    """As the body that the standard has, but for the scale of nothing but zeros."""
+    return dynamically_quantized(node[0])
+
+
+def dynamically_quantized(x: Node) -> tuple[Node, Node, Node]:
+    """x as unsigned bytes, with their scale and zero point; the scale is 1 where all are 0, or there are none, as
+    onnxruntime has it."""
+    zero, one, top = (Constant(np.asarray(value, np.float32)) for value in (0, 1, BYTE))
+    low, high = minimum(reduce.min(x), zero), maximum(reduce.max(x), zero)
+    span = divide(subtract(high, low), top)
+    scale = where(equal(span, zero), one, span)
+    middle = cast(nearest(clip(divide(subtract(zero, low), scale), 0.0, BYTE)), "uint8")
+    return quantize(x, scale, middle, dtype("uint8")), scale, middle
 
 
 def _check(node: OnnxNode, kind: DType) -> None:

@@ -53,6 +53,7 @@ CONVERSIONS = [
     case("DequantizeLinear", VERSIONS[4:], A, scalar(0.25, HALF), output_dtype=1, label="output"),
 ]
 PRODUCTS = [
+    case("DynamicQuantizeLinear", (11,), floats(3, 4), outputs=3),
     case("MatMulInteger", (10,), A, B, label="no zero points"),
     case("MatMulInteger", (10,), A, B, scalar(7, np.uint8), scalar(-3, np.int8)),
     case("MatMulInteger", (10,), A, B, scalar(7, np.uint8), scalar(0, np.int8), const=(1, 2, 3), label="known"),
@@ -88,7 +89,7 @@ def test_an_operator_gives_what_the_reference_gives(case, version):
 
 
 def test_bytes_chosen_while_it_runs_are_multiplied_as_bytes():
-    """DynamicQuantizeLinear is a function of other operators; its scale and zero point depend on the data."""
+    """The scale and zero point of DynamicQuantizeLinear depend on the data."""
     nodes = [
         helper.make_node("DynamicQuantizeLinear", ["x"], ["a", "scale", "zero"]),
         helper.make_node("MatMulInteger", ["a", "b", "zero"], ["sums"]),
@@ -101,6 +102,15 @@ def test_bytes_chosen_while_it_runs_are_multiplied_as_bytes():
     assert any("matmul" in f.name for f in library.functions)
     (wanted,) = ReferenceEvaluator(model).run(None, {"x": x})
     np.testing.assert_allclose(run(model, {"x": x})[0], wanted, rtol=1e-5, atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (1,), (), (0, 4)])
+def test_nothing_but_zeros_has_the_scale_1(shape):
+    nodes = [helper.make_node("DynamicQuantizeLinear", ["x"], ["a", "scale", "zero"])]
+    x = np.zeros(shape, np.float32)
+    a, scale, zero = run(make_model(nodes, {"x": x}, ["a", "scale", "zero"], 13), {"x": x})
+    np.testing.assert_array_equal(a, np.zeros(shape, np.uint8))
+    assert (scale, zero) == (1.0, 0)
 
 
 @pytest.mark.parametrize(

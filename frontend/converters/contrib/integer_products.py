@@ -4,29 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from ....base.dtype import dtype
-from ....graph.node import Constant, Node, tensor_of
-from ....ops.families import reduce
-from ....ops.families.binary import add, divide, equal, maximum, minimum, multiply, subtract
+from ....graph.node import Node, tensor_of
+from ....ops.families.binary import add, multiply
 from ....ops.families.cast import cast
 from ....ops.families.matmul.matmul import matmul
 from ....ops.families.quantize import quantize
-from ....ops.families.select import where
 from ....ops.families.transpose import transpose
-from ....ops.families.unary import clip
-from ....ops.families.unary import round as nearest
 from ....ops.families.zero_points import matmul_less_zeros, of_rows
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype
 from ..linear import scaled
-from ..quantization import qlinear_conv
+from ..quantization import dynamically_quantized, qlinear_conv
 from .entering import contrib
 from .products import WINDOW
-
-BYTE = 255.0
-"""The largest unsigned byte."""
 
 
 @contrib("MatMulIntegerToFloat", inputs=7)
@@ -47,17 +38,6 @@ def _dynamic_matmul(node: OnnxNode) -> Node:
     """The left operand is quantized to unsigned bytes between its smallest and largest number."""
     a, scale, zero = dynamically_quantized(node[0])
     return real_product(matmul_less_zeros(a, node[1], zero, node.get(3)), scale, node[2], node.get(4))
-
-
-def dynamically_quantized(x: Node) -> tuple[Node, Node, Node]:
-    """x as unsigned bytes, with their scale and zero point, by what DynamicQuantizeLinear says; the scale is 1 where
-    all are 0."""
-    zero, one, top = (Constant(np.asarray(value, np.float32)) for value in (0, 1, BYTE))
-    low, high = minimum(reduce.min(x), zero), maximum(reduce.max(x), zero)
-    span = divide(subtract(high, low), top)
-    scale = where(equal(span, zero), one, span)
-    middle = cast(nearest(clip(divide(subtract(zero, low), scale), 0.0, BYTE)), "uint8")
-    return quantize(x, scale, middle, dtype("uint8")), scale, middle
 
 
 @contrib("QGemm", "alpha transA transB", inputs=9)

@@ -23,10 +23,11 @@ from ....ops.families.transpose import transpose
 from ....ops.families.unary import clip, sigmoid, tanh
 from ....ops.families.zero_points import matmul_less_zeros
 from ...onnx_node import OnnxNode
+from ..quantization import dynamically_quantized
 from ..recurrent import BIAS, CELL, LENGTHS, PEEPHOLES, STATE, Direction, R, W, X, all_directions, lstm_of
 from ..run_time_operands import numbers_up_to
 from .entering import contrib
-from .integer_products import dynamically_quantized, real_product
+from .integer_products import real_product
 
 W_SCALE, W_ZERO, R_SCALE, R_ZERO = 8, 9, 10, 11
 ZERO, ONE = (Constant(np.asarray(value, np.float32)) for value in (0, 1))
