@@ -27,6 +27,7 @@ from ..ops.families.cast import cast
 from ..ops.families.reshape import reshape
 from ..ops.families.select import where
 from ..ops.families.unary import logical_not
+from .assumed_extent import with_extent
 
 
 def integers(values: int | Sequence[int]) -> Constant:
@@ -39,13 +40,17 @@ def as_int64(values: Node) -> Node:
     return values if tensor_of(values).dtype == "int64" else cast(values, "int64")
 
 
-def as_vector(values: Node) -> Node:
-    """A number as a vector of it; a vector as it is. As int64."""
-    return as_int64(values if tensor_of(values).ndim == 1 else reshape(values, (-1,)))
+def as_vector(values: Node, count: int | None = None) -> Node:
+    """A number as a vector of it; a vector as it is. As int64. ``count`` is how many numbers the operator asks for: of
+    a vector whose length is open each run checks that."""
+    vector = as_int64(values if tensor_of(values).ndim == 1 else reshape(values, (-1,)))
+    return vector if count is None else with_extent(vector, 0, count)
 
 
 def as_number(values: Node) -> Node:
-    """The one number of a tensor, as a scalar."""
+    """The one number of a tensor, as a scalar. Of each extent that is open each run checks that it is 1."""
+    for axis in range(tensor_of(values).ndim):
+        values = with_extent(values, axis, 1)
     return reshape(values, ()) if tensor_of(values).ndim else values
 
 

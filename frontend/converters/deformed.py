@@ -39,7 +39,8 @@ def _number(value: float) -> Constant:
 @converter("AffineGrid", 20)
 def _affine_grid(node: OnnxNode) -> Node:
     """For each position of a picture, or volume, theta times its coordinates from -1 to 1: [N, …, axes]."""
-    size = node.extents_of(as_vector(node[1]), "the size")
+    axes = const_int(node.type().shape[1]) if node.rank == 3 else None
+    size = node.extents_of(as_vector(node[1], None if axes is None else axes + 2), "the size")
     theta, kind, rank = node[0], node.type().dtype, len(size) - 2
     if node.rank != 3 or rank not in (2, 3) or node.numbers(node.type().shape[1:]) != (rank, rank + 1):
         raise ModelError(
@@ -135,7 +136,7 @@ def _max_unpool(node: OnnxNode) -> Node:
     unpooled = [simplify(extent) for extent in (*shape[:2], *inner)]
     positions, result = as_int64(reshape(node[1], (-1,))), unpooled
     if node.get(2) is not None:
-        result = [*map(as_index, node.extents_of(as_vector(node[2]), "the shape of the result"))]
+        result = [*map(as_index, node.extents_of(as_vector(node[2], node.rank), "the shape of the result"))]
         if len(result) != node.rank:
             raise ModelError(f"{node}: the shape of the result must have {node.rank} numbers, found {len(result)}")
         positions = _moved(node, positions, unpooled, result)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ...graph.node import Node
 from ...ops.families.nms import non_max_suppression
 from ...ops.families.roi import max_roi_pool, roi_align
+from ..assumed_extent import with_extent
+from ..integers import as_number
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -12,13 +14,13 @@ from ..registry import converter
 @converter("NonMaxSuppression", 10, 11)
 def _non_max_suppression(node: OnnxNode) -> Node:
     """Without a number of boxes there are none."""
-    limit, overlap = node.get(2), node.get(3)
+    limit, overlap, threshold = (None if (value := node.get(k)) is None else as_number(value) for k in (2, 3, 4))
     return non_max_suppression(
         node[0],
         node[1],
         0 if limit is None else limit,
         0.0 if overlap is None else overlap,
-        node.get(4),
+        threshold,
         node.flag("center_point_box"),
     )
 
@@ -33,7 +35,7 @@ def _roi_align(node: OnnxNode) -> Node:
         raise node.unsupported(f"coordinate_transformation_mode {coordinates!r}")
     return roi_align(
         node[0],
-        node[1],
+        with_extent(node[1], 1, 4),
         node[2],
         (node.integer("output_height", 1), node.integer("output_width", 1)),
         node.real("spatial_scale", 1.0),

@@ -10,6 +10,7 @@ from ...graph.node import Constant, Node, tensor_of
 from ...ops.families import argreduce, reduce
 from ...ops.families.cumsum import cumprod, cumsum
 from ...ops.families.topk import topk
+from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from . import run_time_axes
@@ -88,5 +89,5 @@ def _topk_1(node: OnnxNode) -> Sequence[Node]:
 @converter("TopK", 10, 11, 24)
 def _topk(node: OnnxNode) -> Sequence[Node]:
     """They come in order whatever ``sorted`` says, which then allows any."""
-    (k,) = node.extents_of(node[1], "k")
+    (k,) = node.extents_of(as_vector(node[1], 1), "k")
     return topk(node[0], k, node.integer("axis", -1), node.flag("largest", True), node.shapes.inputs)

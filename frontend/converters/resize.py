@@ -44,7 +44,8 @@ def _upsample_7(node: OnnxNode) -> Node:
 @converter("Upsample", 9)
 def _upsample_9(node: OnnxNode) -> Node:
     if not isinstance(node[1], Constant):
-        return run_time_resize.resized(node, _as_upsample(node), range(node.rank), node[1], None)
+        scales = with_extent(node[1], 0, node.rank)
+        return run_time_resize.resized(node, _as_upsample(node), range(node.rank), scales, None)
     return _upsample(node, _floats(node, 1, "scales") or ())
 
 
@@ -111,12 +112,20 @@ def _resized_at_run_time(node: OnnxNode, how: Interpolation, axes: Sequence[int]
     given = [None if (found := node.get(k)) is None or _length(found) == 0 else found for k in (2, 3)]
     if (given[0] is None) == (given[1] is None):
         raise ModelError(f"{node}: either scales or sizes must be given")
-    for name, values in zip(("scales", "sizes"), given, strict=True):
-        if values is not None and _length(values) != len(axes):
-            raise ModelError(f"{node}: {name} must have {len(axes)} numbers, found {values.type}")
-    if crop and _length(node[1]) != 2 * len(axes):
-        raise ModelError(f"{node}: roi must have {2 * len(axes)} numbers, found {node[1].type}")
-    return run_time_resize.resized(node, how, axes, given[0], given[1], node[1] if crop else None)
+    scales, sizes = (
+        None if values is None else _numbers(node, values, name, len(axes))
+        for name, values in zip(("scales", "sizes"), given, strict=True)
+    )
+    region = _numbers(node, node[1], "roi", 2 * len(axes)) if crop else None
+    return run_time_resize.resized(node, how, axes, scales, sizes, region)
+
+
+def _numbers(node: OnnxNode, values: Node, name: str, count: int) -> Node:
+    """A vector of so many numbers, which each run checks where its length is open."""
+    values = with_extent(values, 0, count) if tensor_of(values).ndim == 1 else values
+    if _length(values) != count:
+        raise ModelError(f"{node}: {name} must have {count} numbers, found {values.type}")
+    return values
 
 
 def _length(values: Node) -> int | None:

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ...graph.node import Node
+from ...graph.node import Node, tensor_of
 from ...ir.expr import Expr
-from ...ops.families.binary import equal, less, logical_and, subtract
+from ...ops.families.binary import equal, less, logical_and, logical_or, subtract
 from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.cumsum import cumsum
@@ -25,9 +25,13 @@ from ..reshaping import reshape_to
 
 
 def reduced(node: OnnxNode, make: Callable[[Node, Sequence[int] | None, bool], Node]) -> Node:
-    """A reduction over axes that a run computes; how many they are is known."""
+    """A reduction over axes that a run computes. How many they are is known, unless the result keeps all axes: then a
+    run may name none, which are all axes, or none at all with ``noop_with_empty_axes``."""
     rank, own = node.rank, node.shapes.stand_for(node.type().shape)
     named = _named(node, rank)
+    if not node.flag("noop_with_empty_axes"):
+        count = node.shapes.stand_for(tensor_of(as_vector(node[1])).shape)
+        named = logical_or(named, equal(count, integers(0)))
     one = integers(1)
     pairs = concatenate([where(named, one, own), where(named, own, one)], 0)
     extents = node.extents_of(pairs, "an extent of the axes")
@@ -55,7 +59,7 @@ def unsqueezed(node: OnnxNode) -> Node:
 def accumulated(node: OnnxNode, make: Callable[[Node, int, bool, bool], Node]) -> Node:
     """A CumSum or CumProd along an axis that a run computes: the middle one of three."""
     rank, own = node.rank, node.shapes.stand_for(node.type().shape)
-    axis = from_the_end(as_vector(node[1]), integers(rank))
+    axis = from_the_end(as_vector(node[1], 1), integers(rank))
     positions = integers(range(rank))
     one = integers(1)
     sides = (less(positions, axis), equal(positions, axis), less(axis, positions))

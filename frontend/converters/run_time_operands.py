@@ -173,8 +173,9 @@ def _sliced_axis(node: OnnxNode, x: Node, axis: int, extent: Node, bounds: tuple
 
 def padded(node: OnnxNode, mode: str) -> Node:
     """A Pad by widths, along axes or with a value that a run computes; widths may be negative."""
-    rank = node.rank
-    pads, axes = node.finish(as_vector(node[1])), node.get(3)
+    rank, axes = node.rank, node.get(3)
+    padded_axes = rank if axes is None else const_int(tensor_of(as_vector(axes)).shape[0])
+    pads = node.finish(as_vector(node[1], None if padded_axes is None else 2 * padded_axes))
     sources = []
     for axis in range(rank):
         begin, end = _widths(node, pads, axes, axis)
@@ -250,7 +251,7 @@ def ranged(node: OnnxNode) -> Node:
 
 def one_hot(node: OnnxNode, off: Node, on: Node, axis: int) -> Node:
     """A OneHot whose depth a run computes; negative indices count from the end."""
-    (depth,) = node.extents_of(as_vector(node[1]), "the depth")
+    (depth,) = node.extents_of(as_vector(node[1], 1), "the depth")
     axis = normalize_axis(axis, node.rank + 1)
     index = expand_dims(as_int64(node[0]), (axis,))
     place = _before(numbers_up_to(node, depth), node.rank - axis)
@@ -262,7 +263,7 @@ def split(node: OnnxNode, axis: int) -> Sequence[Node]:
     """A Split into parts whose extents a run computes."""
     begin: Expr = as_index(0)
     parts = []
-    for extent in node.extents_of(as_vector(node[1]), "the extents of the parts"):
+    for extent in node.extents_of(as_vector(node[1], len(node.proto.output)), "the extents of the parts"):
         parts.append(open_slice(node[0], axis, begin, extent, node.shapes.inputs))
         begin = simplify(begin + extent)
     own = tensor_of(node[0]).shape[axis]

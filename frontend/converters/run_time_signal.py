@@ -78,7 +78,7 @@ def _transformed_axis(node: OnnxNode, around: tuple[Expr, Expr, Expr]) -> Node:
     whole = node.finish(reshape_to(node[0], (*around, node.type().shape[-1]), node.shapes.inputs))
     length = simplify(2 * (around[1] - 1)) if inverse and onesided else around[1]
     if node.get(1) is not None:
-        (given,) = node.extents_of(as_vector(node[1]), "the length of a transform")
+        (given,) = node.extents_of(as_vector(node[1], 1), "the length of a transform")
         length = as_index(given)
     return node.finish(transformed(node, whole, length, inverse, onesided))
 
@@ -135,10 +135,10 @@ def _roots(node: OnnxNode, columns: Expr, rows: Expr, length: Expr, inverse: boo
 def stft_of_run(node: OnnxNode, signal: Node, onesided: bool) -> Node:
     """An STFT whose step or length of frames a run computes."""
     window, inputs = node.get(2), node.shapes.inputs
-    (step,) = node.extents_of(as_vector(node[1]), "the step of frames")
+    (step,) = node.extents_of(as_vector(node[1], 1), "the step of frames")
     extent = tensor_of(signal).shape[1]
     if node.get(3) is not None:
-        (given,) = node.extents_of(as_vector(node[3]), "the length of frames")
+        (given,) = node.extents_of(as_vector(node[3], 1), "the length of frames")
         length = as_index(given)
     else:
         length = extent if window is None else tensor_of(window).shape[0]

@@ -245,7 +245,9 @@ def _tile_1(node: OnnxNode) -> Node:
 
 @converter("Tile", 6, 13)
 def _tile(node: OnnxNode) -> Node:
-    repeats = node.extents(1, "repeats") if node.is_known(1) else node.extents_of(as_vector(node[1]), "repeats")
+    repeats = (
+        node.extents(1, "repeats") if node.is_known(1) else node.extents_of(as_vector(node[1], node.rank), "repeats")
+    )
     return repeat.tile_by_extents(node[0], repeats, node.shapes.inputs)
 
 

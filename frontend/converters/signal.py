@@ -89,7 +89,7 @@ def _mel_weight_matrix(node: OnnxNode) -> Node:
     """Triangles over the bins of a spectrum, whose corners are at equal distances in mel: [bins, bands]."""
     kind = element_type(node.integer("output_datatype", 1), str(node))
     bands, length = (
-        node.extents_of(as_vector(node[k]), what)[0] for k, what in enumerate(("bands", "the DFT's length"))
+        node.extents_of(as_vector(node[k], 1), what)[0] for k, what in enumerate(("bands", "the DFT's length"))
     )
     rate, low, high = (cast(reshape(node[k], []), FLOAT64) for k in (2, 3, 4))
     first, last = (log(f / number(MEL_CORNER) + number(1)) for f in (low, high))

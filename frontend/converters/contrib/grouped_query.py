@@ -95,7 +95,7 @@ class _Rows:
     def of(node: OnnxNode, query: Node) -> _Rows:
         queries = tensor_of(query).shape[1]
         count = extent_as_number(node, queries)
-        (total,) = node.extents_of(as_vector(node[TOTAL]), "the total length of sequences")
+        (total,) = node.extents_of(as_vector(node[TOTAL], 1), "the total length of sequences")
         lengths = add(as_vector(node[LENGTHS]), integers(1))
         is_beginning = equal(as_int64(as_number(node[TOTAL])), count)
         past = where(is_beginning, integers(0), subtract(lengths, count))
