@@ -6,6 +6,7 @@ import numpy as np
 
 from ...graph.node import Constant, Node, tensor_of
 from ...ops.families.binary import add, multiply
+from ...ops.families.cast import cast
 from ...ops.families.einsum import einsum
 from ...ops.families.matmul.matmul import dense, matmul
 from ...ops.families.transpose import transpose
@@ -23,12 +24,17 @@ def _matmul(node: OnnxNode) -> Node:
 
 @converter("Gemm", 1, 6, 7, 9, 11, 13)
 def gemm(node: OnnxNode) -> Node:
-    """alpha · A · B + beta · C, where C broadcasts; it is optional since version 11."""
+    """alpha · A · B + beta · C, where C broadcasts; it is optional since version 11. Integers times a fraction are
+    added as real numbers, and rounded towards 0 at the end."""
     x = transpose(node[0]) if node.flag("transA") else node[0]
-    product = scaled(dense(x, node[1], transposed=node.flag("transB")), node.real("alpha", 1.0))
-    c = node.get(2)
-    beta = node.real("beta", 1.0)
-    return product if c is None or beta == 0 else add(product, scaled(c, beta))
+    product: Node = dense(x, node[1], transposed=node.flag("transB"))
+    alpha, beta, c, kind = node.real("alpha", 1.0), node.real("beta", 1.0), node.get(2), node.type().dtype
+    fractions = not kind.is_float and not (alpha.is_integer() and beta.is_integer())
+    if fractions:
+        product, c = cast(product, "float64"), None if c is None else cast(c, "float64")
+    product = scaled(product, alpha)
+    y = product if c is None or beta == 0 else add(product, scaled(c, beta))
+    return cast(y, str(kind)) if fractions else y
 
 
 def scaled(x: Node, factor: float) -> Node:

@@ -2,7 +2,7 @@
 
 import numpy as np
 from onnx.reference import ReferenceEvaluator
-from onnx_cases import case, check, each_version, floats, model_of
+from onnx_cases import case, check, each_version, floats, integers, model_of
 
 import loopwright as lw
 from loopwright.graph import Call
@@ -85,6 +85,8 @@ PRODUCTS = [
     case("Gemm", (7, 9, 11, 13), A, B, C),
     case("Gemm", (1, 6), A, B, C, broadcast=1, expected=lambda a, b, c: a @ b + c),
     case("Gemm", (1, 6), A, B, floats(3, 5), expected=lambda a, b, c: a @ b + c, label="full"),
+    case("Gemm", (9, 11, 13), integers(4, 3), integers(3, 5), integers(5), alpha=0.25, beta=0.35, label="of integers",
+         expected=lambda a, b, c: np.trunc(0.25 * (a @ b) + np.float64(np.float32(0.35)) * c).astype(np.int64)),
     case("Gemm", (7, 9, 11, 13), A.T.copy(), B.T.copy(), C, alpha=0.5, beta=2.0, transA=1, transB=1, label="all"),
     case("Gemm", (1, 6), A.T.copy(), B.T.copy(), C, broadcast=1, alpha=0.5, beta=2.0, transA=1, transB=1, label="all",
          expected=lambda a, b, c: 0.5 * a.T @ b.T + 2 * c),
