@@ -646,3 +646,17 @@ def test_no_strings_are_different():
     model = make_model([node], {"x": (object, ("n",))}, ["y", "times"], STANDARD_OPSET)
     found = lw.Engine(lw.compile(model))([strings()])
     assert [array.size for array in found] == [0, 0]
+
+
+@pytest.mark.parametrize(("op", "join"), [("StringConcat", np.char.add), ("Equal", np.equal)])
+def test_columns_of_strings_meet_whatever_their_dimensions_are_called(op, join):
+    """As two columns of a table, each of which an exporter gives a dimension of its own."""
+    columns = [helper.make_tensor_value_info(name, TensorProto.STRING, [f"rows_of_{name}", 1]) for name in "ab"]
+    kind = TensorProto.BOOL if op == "Equal" else TensorProto.STRING
+    y = helper.make_tensor_value_info("y", kind, None)
+    graph = helper.make_graph([helper.make_node(op, ["a", "b"], ["y"])], "columns", columns, [y])
+    engine = lw.Engine(lw.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), jobs=1))
+    for rows in (1, 4):
+        a, b = (np.array([["x"], ["é"], ["yy"], [""]])[:rows], np.array([["x"], ["1"], ["y"], [""]])[:rows])
+        found = engine([a.astype(object), b.astype(object)])[0]
+        np.testing.assert_array_equal(found, join(a, b))

@@ -26,17 +26,14 @@ from ..binary import add, bitwise_and
 from ..born_extents import born_extents
 from ..reduce import sum as sum_of
 from ..reshape import reshape
-from .text import Piece, Text, broadcast_spans, string_types
+from .text import Piece, Text, broadcast_spans, shape_of_both
 
 
 def _relation(types: Sequence[Type], attrs: None) -> Type:
-    a, b = string_types(types, 0, ("a", "a_utf8")), string_types(types, 2, ("b", "b_utf8"))
-    size = tensor_argument(types[4], "size")
-    if len(a.shape) != len(b.shape) or any(x is not y for x, y in zip(a.shape, b.shape, strict=True)):
-        raise TypeInferenceError(f"a and b must have one shape, found {a} and {b}")
+    shape, size = shape_of_both(types), tensor_argument(types[4], "size")
     if size.ndim != 1:
         raise TypeInferenceError(f"size must have one axis, as long as there are bytes, found {size}")
-    return TupleType((TensorType(a.shape, INT64), TensorType(size.shape, UINT8)))
+    return TupleType((TensorType(shape, INT64), TensorType(size.shape, UINT8)))
 
 
 def _compute(attrs: None, inputs: Tensors, result: Type) -> Tensors:

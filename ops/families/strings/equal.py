@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from .... import te
 from ....base.dtype import BOOL
-from ....base.errors import TypeInferenceError
 from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type
 from ....ir.buffer import Buffer
@@ -15,14 +14,12 @@ from ....ir.stmt import Stmt
 from ....te.tensor import Tensors
 from ...definition.registry import OpPattern, register_op
 from ...definition.strategy import register_compute
-from .text import Text, broadcast_spans, string_types
+from .text import Text, broadcast_spans, shape_of_both
 
 
 def _relation(types: Sequence[Type], attrs: None) -> Type:
-    a, b = string_types(types, 0, ("a", "a_utf8")), string_types(types, 2, ("b", "b_utf8"))
-    if len(a.shape) != len(b.shape) or any(x is not y for x, y in zip(a.shape, b.shape, strict=True)):
-        raise TypeInferenceError(f"a and b must have one shape, found {a} and {b}")
-    return TensorType(a.shape, BOOL)
+    shape = shape_of_both(types)
+    return TensorType(shape, BOOL)
 
 
 def _compute(attrs: None, inputs: Tensors, result: Type) -> te.Tensor:

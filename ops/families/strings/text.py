@@ -19,7 +19,7 @@ from ....ir.expr import Expr
 from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....schedules.rows import extent_of
-from ...definition.relations import tensor_argument
+from ...definition.relations import same_extent, tensor_argument
 from ..binary import add, multiply
 
 
@@ -86,6 +86,16 @@ def string_types(types: Sequence[Type], first: int = 0, names: tuple[str, str] =
     if utf8.dtype is not UINT8 or utf8.ndim != 1:
         raise TypeInferenceError(f"{names[1]} must be a vector of uint8, found {utf8}")
     return spans
+
+
+def shape_of_both(types: Sequence[Type]) -> tuple[Expr, ...]:
+    """The shape of two tensors of strings, each spans and their bytes, which is one. Open extents are made one, or each
+    run compares them."""
+    a, b = string_types(types, 0, ("a", "a_utf8")), string_types(types, 2, ("b", "b_utf8"))
+    message = f"a and b must have one shape, found {a} and {b}"
+    if a.ndim != b.ndim:
+        raise TypeInferenceError(message)
+    return tuple(same_extent(x, y, message) for x, y in zip(a.shape, b.shape, strict=True))
 
 
 def broadcast_spans(a: Node, b: Node) -> tuple[Node, Node]:
