@@ -42,7 +42,9 @@ def _affine_grid(node: OnnxNode) -> Node:
     axes = const_int(node.type().shape[1]) if node.rank == 3 else None
     size = node.extents_of(as_vector(node[1], None if axes is None else axes + 2), "the size")
     theta, kind, rank = node[0], node.type().dtype, len(size) - 2
-    if node.rank != 3 or rank not in (2, 3) or node.numbers(node.type().shape[1:]) != (rank, rank + 1):
+    for axis in (1, 2) if node.rank == 3 else ():
+        theta = with_extent(theta, axis, rank + axis - 1)
+    if node.rank != 3 or rank not in (2, 3) or node.numbers(tensor_of(theta).shape[1:]) != (rank, rank + 1):
         raise ModelError(
             f"{node}: theta must be [N, 2, 3] with a size of 4, or [N, 3, 4] with one of 5, found {node.type()}"
         )

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from types import NoneType
 
-from ...graph.node import Constant, Node
+from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
@@ -18,6 +18,7 @@ from ...ops.families.nonzero import nonzero
 from ...ops.families.reshape import expand_dims, reshape, squeeze
 from ...ops.families.slicing import strided_slice
 from ...ops.families.unique import unique
+from ..assumed_extent import with_extent
 from ..integers import integers
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -69,7 +70,12 @@ def _scatter_elements(node: OnnxNode) -> Node:
 
 @converter("ScatterND", 11, 13, 16, 18)
 def _scatter_nd(node: OnnxNode) -> Node:
-    return scatter.scatter_nd(node[0], node[1], node[2], node.string("reduction", "none"))
+    """How many axes an index is of, where that is open, follows from the rank of the updates."""
+    indices, rank = node[1], node.rank
+    last = tensor_of(indices).ndim - 1
+    if last >= 0:
+        indices = with_extent(indices, last, last + rank - tensor_of(node[2]).ndim)
+    return scatter.scatter_nd(node[0], indices, node[2], node.string("reduction", "none"))
 
 
 @converter("TensorScatter", 24)

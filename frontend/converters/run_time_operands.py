@@ -159,7 +159,7 @@ def _sliced_axis(node: OnnxNode, x: Node, axis: int, extent: Node, bounds: tuple
     zero, one = integers(0), integers(1)
     backwards = less(step, zero)
     lowest, highest = where(backwards, integers(-1), zero), where(backwards, subtract(extent, one), extent)
-    first = clamped(from_the_end(start, extent), zero, highest)
+    first = minimum(maximum(from_the_end(start, extent), zero), highest)  # -1 of no elements backwards
     last = clamped(from_the_end(end, extent), lowest, highest)
     count = steps_between(first, last, step)
     known = node.shapes.of(node.finish(step))
@@ -183,18 +183,21 @@ def padded(node: OnnxNode, mode: str) -> Node:
         if not all(value is not None and value.item() == 0 for value in known):
             sources.append((axis, begin, end))
     x: Node = node[0]
-    inside: Node | None = None
     for axis, begin, end in sources:
         extent = extent_as_number(node, tensor_of(x).shape[axis])
         whole = reshape(add(add(begin, extent), end), (1,))
         (count,) = node.extents_of(whole, "an extent behind the padding")
         index = subtract(numbers_up_to(node, count), begin)
-        here = _before(logical_and(greater_equal(index, integers(0)), less(index, extent)), rank - 1 - axis)
-        inside = here if inside is None else logical_and(inside, here)
+        if mode == "constant":
+            x = concatenate([x, _row(node, x, axis)], axis)
         x = take(x, _source(index, extent, mode), axis)
-    if mode != "constant" or inside is None:
-        return x
-    return where(inside, x, _padding(node))
+    return x
+
+
+def _row(node: OnnxNode, x: Node, axis: int) -> Node:
+    """One more element of an axis, of the number that is padded with: there is one to take, if x has none."""
+    shape = [ONE if k == axis else extent for k, extent in enumerate(tensor_of(x).shape)]
+    return broadcast_to_extents(_padding(node), shape, node.shapes.inputs)
 
 
 def _before(vector: Node, count: int) -> Node:
@@ -231,6 +234,8 @@ def _source(index: Node, extent: Node, mode: str) -> Node:
             return minimum(turned, subtract(period, turned))
         case "wrap":
             return mod(index, maximum(extent, one))
+        case "constant":
+            return where(logical_and(greater_equal(index, zero), less(index, extent)), index, extent)
         case _:
             return clamped(index, zero, last)
 
@@ -260,7 +265,7 @@ def one_hot(node: OnnxNode, off: Node, on: Node, axis: int) -> Node:
 
 
 def split(node: OnnxNode, axis: int) -> Sequence[Node]:
-    """A Split into parts whose extents a run computes."""
+    """A Split into parts whose extents follow from open dimensions, or are computed by a run."""
     begin: Expr = as_index(0)
     parts = []
     for extent in node.extents_of(as_vector(node[1], len(node.proto.output)), "the extents of the parts"):

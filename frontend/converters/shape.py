@@ -115,7 +115,7 @@ def _split_2(node: OnnxNode) -> Sequence[Node]:
 
 @converter("Split", 13, 18)
 def _split_13(node: OnnxNode) -> Sequence[Node]:
-    if not node.is_known(1):
+    if not isinstance(node.get(1), (Constant, NoneType)):
         return run_time_operands.split(node, normalize_axis(node.integer("axis", 0), node.rank))
     return _split(node, node.constant_ints(1, "the extents of the parts"))
 

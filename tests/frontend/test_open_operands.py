@@ -79,3 +79,54 @@ def test_a_reduction_over_no_axes_is_one_over_all(op):
     settings = [[X, np.array(axes, np.int64)] for axes in ([1], [], [0, -1], [0, 1, 2])]
     check(op, *settings)
     check(op, *settings, noop_with_empty_axes=1)
+
+
+def test_an_affine_grid_tells_the_matrices_of_an_open_theta():
+    theta = np.ascontiguousarray(X[:, :2, :3])
+    model = model_of("AffineGrid", [theta, np.array([2, 1, 4, 5])])
+    for k in range(2):
+        model.graph.input[k].type.tensor_type.shape.dim[0].dim_param = "n"
+        model.graph.input[0].type.tensor_type.shape.dim[k + 1].dim_param = f"t{k}"
+    model.graph.input[1].type.tensor_type.shape.dim[0].dim_value = 4
+    (found,) = lw.Engine(lw.compile(model, jobs=1))([theta, np.array([2, 1, 4, 5])])
+    wanted = ReferenceEvaluator(model).run(None, {"i0": theta, "i1": np.array([2, 1, 4, 5])})[0]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_updates_tell_how_many_axes_an_index_is_of():
+    check("ScatterND", [X, [[0, 1], [1, 2]], rng.standard_normal((2, 4)).astype(np.float32)], opset=18)
+
+
+def test_a_split_into_parts_of_formulas_over_open_extents():
+    """The parts are n // 2 and the rest, which no run has to compute."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["n"], start=1, end=2),
+        helper.make_node("Div", ["n", "two"], ["half"]),
+        helper.make_node("Sub", ["n", "half"], ["rest"]),
+        helper.make_node("Concat", ["half", "rest"], ["parts"], axis=0),
+        helper.make_node("Split", ["x", "parts"], ["a", "b"], axis=1),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, "n"])
+    made = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "ab"]
+    two = helper.make_tensor("two", TensorProto.INT64, [1], [2])
+    graph = helper.make_graph(nodes, "halves", [x], made, [two])
+    engine = lw.Engine(lw.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), jobs=1))
+    for n in (1, 7, 8):
+        given = rng.standard_normal((2, n)).astype(np.float32)
+        for found, wanted in zip(engine([given]), np.split(given, [n // 2], 1), strict=True):
+            np.testing.assert_array_equal(found, wanted)
+
+
+def test_operands_of_empty_axes():
+    """No elements are sliced backwards, or padded, as often as others."""
+    empty = X[:, :0]
+    for op, *numbers in (("Slice", [2], [-9], [1], [-1]), ("Slice", [1], [9], [1], [2]), ("Pad", [0, 2, 1, 0, 1, 0])):
+        operands = [np.array(some, np.int64) for some in numbers]
+        model = model_of(op, [X, *operands])
+        for axis in range(3):
+            model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"x{axis}"
+        engine = lw.Engine(lw.compile(model, jobs=1))
+        for x in (X, np.ascontiguousarray(empty)):
+            given = {f"i{k}": operand for k, operand in enumerate([x, *operands])}
+            (wanted,) = ReferenceEvaluator(model).run(None, given)
+            np.testing.assert_array_equal(engine([x, *operands])[0], wanted)
