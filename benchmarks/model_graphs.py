@@ -1,4 +1,4 @@
-"""A ViT, a BERT, a MobileNetV2 and a ResNet-18 as an exporter writes them, with seeded weights.
+"""A ViT, a BERT, a MobileNetV2, a MobileNetV3 and a ResNet-18 as an exporter writes them, with seeded weights.
 
 Linear layers are MatMul and Add, attention is MatMul, Softmax and Transposes, GELU is spelt with Erf; batch
 normalisation has been folded into convolutions, as exporters do.
@@ -190,6 +190,67 @@ def mobilenet_v2(
     logits = b.node("Gemm", x, weight, b.normal(classes, deviation=0.1), transB=1)
     shape = (1, 3, image, image)
     return b.model("mobilenet_v2", [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)], logits)
+
+
+@dataclass(frozen=True)
+class Inverted:
+    """A block of MobileNetV3: its window, the channels inside and behind it, and what it has."""
+
+    window: int
+    wide: int
+    outputs: int
+    squeezed: bool = False
+    hard_swish: bool = False
+    stride: int = 1
+
+
+LARGE = (
+    Inverted(3, 16, 16),
+    Inverted(3, 64, 24, stride=2),
+    Inverted(3, 72, 24),
+    Inverted(5, 72, 40, squeezed=True, stride=2),
+    *[Inverted(5, 120, 40, squeezed=True)] * 2,
+    Inverted(3, 240, 80, hard_swish=True, stride=2),
+    Inverted(3, 200, 80, hard_swish=True),
+    *[Inverted(3, 184, 80, hard_swish=True)] * 2,
+    Inverted(3, 480, 112, squeezed=True, hard_swish=True),
+    Inverted(3, 672, 112, squeezed=True, hard_swish=True),
+    Inverted(5, 672, 160, squeezed=True, hard_swish=True, stride=2),
+    *[Inverted(5, 960, 160, squeezed=True, hard_swish=True)] * 2,
+)
+"""MobileNetV3-Large's blocks."""
+
+
+def mobilenet_v3(
+    blocks: Sequence[Inverted] = LARGE, image: int = 224, last: int = 1280, classes: int = 1000
+) -> ModelProto:
+    """Inverted residuals, some of which scale their channels by what the means of all of them say."""
+    b = Builder(seed=5)
+
+    def squeezed(x: str, channels: int) -> str:
+        few = (channels // 4 + 7) // 8 * 8
+        y = b.node("Relu", b.convolution(b.node("GlobalAveragePool", x), channels, few, 1))
+        return b.node("Mul", b.node("HardSigmoid", b.convolution(y, few, channels, 1), alpha=1 / 6), x)
+
+    x, channels = b.node("HardSwish", b.convolution("image", 3, 16, 3, stride=2)), 16
+    for block in blocks:
+        activation = "HardSwish" if block.hard_swish else "Relu"
+        y = x
+        if block.wide != channels:
+            y = b.node(activation, b.convolution(y, channels, block.wide, 1))
+        y = b.convolution(y, block.wide, block.wide, block.window, stride=block.stride, group=block.wide)
+        y = b.node(activation, y)
+        y = b.convolution(squeezed(y, block.wide) if block.squeezed else y, block.wide, block.outputs, 1)
+        kept = block.stride == 1 and channels == block.outputs
+        x, channels = (b.node("Add", x, y) if kept else y), block.outputs
+    x = b.node("HardSwish", b.convolution(x, channels, 6 * channels, 1))
+    x = b.node("Flatten", b.node("GlobalAveragePool", x), axis=1)
+    hidden = b.normal(last, 6 * channels, deviation=np.sqrt(2 / (6 * channels)))
+    x = b.node("HardSwish", b.node("Gemm", x, hidden, b.normal(last, deviation=0.1), transB=1))
+    weight = b.normal(classes, last, deviation=np.sqrt(1 / last))
+    logits = b.node("Gemm", x, weight, b.normal(classes, deviation=0.1), transB=1)
+    shape = (1, 3, image, image)
+    return b.model("mobilenet_v3", [helper.make_tensor_value_info("image", TensorProto.FLOAT, shape)], logits)
 
 
 STAGES = ((64, 1), (64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), (512, 1))

@@ -30,6 +30,7 @@ WORDS = 5_000
 MODELS: Mapping[str, Callable[[], onnx.ModelProto]] = {
     "resnet18": model_graphs.resnet18,
     "mobilenet_v2": model_graphs.mobilenet_v2,
+    "mobilenet_v3": model_graphs.mobilenet_v3,
     "vit-tiny": lambda: model_graphs.vit(Transformer(12, 192, 3, 768)),
     "bert-small": lambda: model_graphs.bert(Transformer(4, 512, 8, 2048), words=WORDS),
 }

@@ -1,4 +1,4 @@
-"""The graphs of ViT, BERT, MobileNetV2 and ResNet-18: small ones by onnx's reference evaluator, and their sizes."""
+"""The graphs of ViT, BERT, MobileNetV2, MobileNetV3 and ResNet-18: small ones by onnx's reference evaluator, and their sizes."""
 
 import model_graphs
 import models
@@ -10,12 +10,17 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 SMALL = model_graphs.Transformer(layers=2, width=32, heads=4, hidden=64)
+FEW_BLOCKS = (
+    model_graphs.Inverted(3, 16, 16),
+    model_graphs.Inverted(5, 24, 24, squeezed=True, hard_swish=True, stride=2),
+)
 GRAPHS = {
     "vit": lambda: model_graphs.vit(SMALL, image=32, patch=8, classes=10),
     "bert": lambda: model_graphs.bert(SMALL, tokens=16, words=100),
     "mobilenet_v2": lambda: model_graphs.mobilenet_v2(((1, 16, 1, 1), (2, 24, 2, 2)), image=32, last=64, classes=10),
+    "mobilenet_v3": lambda: model_graphs.mobilenet_v3(FEW_BLOCKS, image=32, last=64, classes=10),
 }
-OUTPUTS = {"vit": (1, 10), "bert": (1, 32), "mobilenet_v2": (1, 10)}
+OUTPUTS = {"vit": (1, 10), "bert": (1, 32), "mobilenet_v2": (1, 10), "mobilenet_v3": (1, 10)}
 
 
 @pytest.mark.parametrize("name", GRAPHS)
@@ -47,6 +52,14 @@ def test_mobilenet_v2_is_as_large_as_published():
     weights = [numpy_helper.to_array(i) for i in model.graph.initializer]
     assert sum(w.size for w in weights if w.ndim) == 3_504_872 - 17_056
     assert work_of(model).operations == pytest.approx(2 * 301e6, rel=0.01)
+
+
+def test_mobilenet_v3_is_as_large_as_published():
+    """5,483,032 parameters, of which folding batch normalisation saves one for each of 12,200 channels."""
+    model = model_graphs.mobilenet_v3()
+    weights = [numpy_helper.to_array(i) for i in model.graph.initializer]
+    assert sum(w.size for w in weights if w.ndim) == 5_483_032 - 12_200
+    assert work_of(model).operations == pytest.approx(2 * 217e6, rel=0.03)
 
 
 def test_resnet18_is_as_large_as_published():
