@@ -1,4 +1,4 @@
-"""The graphs of ViT, BERT, MobileNetV2, MobileNetV3 and ResNet-18: small ones by onnx's reference evaluator, and their sizes."""
+"""The graphs of ViT, BERT, MobileNets and ResNet-18: small ones by onnx's reference evaluator, and their sizes."""
 
 import model_graphs
 import models
