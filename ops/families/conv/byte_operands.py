@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from .... import te
+from ....base.target import Target
 from ....graph.layout import Layout, rearranged
 from ....graph.node import Constant, tensor_of
 from ....ir.constants import ONE, const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....lowering.schedule import Schedule
+from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor
 from ...definition.accumulate import is_byte
 from ..byte_words import BYTES, count_words, word
@@ -83,6 +87,10 @@ class ChannelWords:
         window = weight.shape[2 : 2 + self.problem.rank]
         return te.compute((weight.shape[0], self.count, *window), element, name="conv.filters")
 
+    def schedule_filters(self, schedule: Schedule, filters: Tensor, target: Target) -> None:
+        """Schedule the words of the filters as any compute."""
+        schedule_freely(schedule, schedule[filters].name, target)
+
 
 @dataclass(frozen=True, slots=True)
 class TapWords:
@@ -132,3 +140,16 @@ class TapWords:
 
         shape = (weight.shape[0], weight.shape[1] * self.count, *map(as_index, window), ONE)
         return te.compute(shape, element, name="conv.filters")
+
+    def schedule_filters(self, schedule: Schedule, filters: Tensor, target: Target) -> None:
+        """Vectors of the rows of all windows, whose first words are stored before all second ones: so the taps of a
+        word are the same for all lanes."""
+        stage = schedule[filters]
+        names = ", ".join(f"p{d}" for d in range(self.problem.rank))
+        stage.transform_layout(f"lambda k, w, {names}: (w % {self.count}, k, w // {self.count}, {names})")
+        k, w, *place = stage.loops
+        channel, part = stage.split(w, factor=self.count)
+        stage.reorder(part, k, channel, *place)
+        stage.unroll(part)
+        _, lane = stage.split(reduce(stage.fuse, [k, channel, *place]), factor=target.lanes(filters.dtype))
+        stage.vectorize(lane)

@@ -20,7 +20,6 @@ from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....lowering.schedule import Schedule
-from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor, Tensors
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, Stages
@@ -77,7 +76,7 @@ class ByteConv:
         keep = [tensor for tensor in (filters, sums) if tensor is not None]
         schedule = self.made.schedule_sums(anchor.flat, outputs, target, keep)
         if filters is not None:
-            schedule_freely(schedule, schedule[filters].name, target)
+            self.words.schedule_filters(schedule, filters, target)
         if sums is not None:
             _schedule_sums(schedule, sums, self.words.problem.reduction_extent, target)
         return schedule

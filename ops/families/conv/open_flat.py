@@ -25,9 +25,9 @@ from ....ir.makers import as_index, maximum
 from ....ir.row_major import ravel_index, unravel_index
 from ....ir.simplify import simplify
 from ....ir.visit import free_vars
-from ....lowering.schedule import Schedule
+from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
-from ....schedules.vector_rows import vectorize_padded, vectorize_row
+from ....schedules.vector_rows import VECTORS_OF_ROW, vectorize_padded, vectorize_row
 from ....te.tensor import Tensor, Tensors
 from ...definition.relations import tensor_argument
 from .attrs import ConvAttrs
@@ -37,7 +37,7 @@ from .open_rows import OpenRows
 ROWS = 8
 """Rows of outputs that are summed together: many, so that few vectors are cut short at the end, and few, so that sums
 stay in the first cache."""
-VECTORS_ALONE, VECTORS_OF_ROW = 4, 16
+VECTORS_ALONE, VECTORS_TOGETHER = 4, 16
 """Vectors of positions in a tile of a group's only filter, and of a row without rows beside it that are summed
 together."""
 
@@ -133,15 +133,19 @@ class OpenFlat:
         stage, alone = schedule[main], side == self.filters
         n, filters, *outer, column = stage.loops[: main.ndim]
         strip, part = stage.split(filters, factor=side)
-        if outer:
+        inside = []
+        if outer and anchor.source.shape[-1] is main.shape[-1]:
+            block, column = stage.split(stage.fuse(outer.pop(), column), factor=columns)
+        elif outer:
             block, row = stage.split(outer.pop(), factor=ROWS)
             inside = [row]
         else:
-            block, column = stage.split(column, factor=VECTORS_OF_ROW * lanes)
-            inside = []
+            block, column = stage.split(column, factor=VECTORS_TOGETHER * lanes)
         vector, lane = stage.split(column, factor=lanes)
         stage.reorder(n, strip, *outer, block, part, *inside, vector, lane)
         stage.vectorize(lane)
+        if not inside:
+            stage.unroll(vector)
         task = reduce(stage.fuse, [n, strip, *([] if alone else [*outer, block])])
         stage.parallel(task)
         stage.annotate(task, "partition", False)
@@ -151,10 +155,26 @@ class OpenFlat:
         _schedule_tiles(schedule, core, lanes, columns)
         if alone:
             schedule[source].compute_at(stage, task)
-            vectorize_row(schedule[source], lanes)
+            _schedule_own_copy(schedule[source], anchor.x, lanes)
         else:
             vectorize_padded(schedule[source], False, target)
         return schedule
+
+
+def _schedule_own_copy(stage: StageView, x: Tensor, lanes: int) -> None:
+    """Vectors along the rows of a copy, or, where short rows are as long as those of x, along all of its positions:
+    what of these is padding is known beforehand then, since all are unrolled."""
+    (copy,) = stage.op.outputs
+    _, *outer, row, column = stage.loops
+    height, width = (const_int(extent) or math.inf for extent in copy.shape[-2:])
+    short = 2 * width <= lanes and height * width <= VECTORS_OF_ROW * lanes
+    if len(outer) == 1 and short and copy.shape[-1] is x.shape[-1]:
+        vector, lane = stage.split(stage.fuse(row, column), factor=lanes)
+        stage.vectorize(lane)
+        stage.unroll(vector)
+        stage.unroll(outer[0])
+    else:
+        vectorize_row(stage, lanes)
 
 
 def _schedule_tiles(schedule: Schedule, core: Tensor, lanes: int, columns: int) -> None:
