@@ -79,6 +79,13 @@ class Target:
         """Whether it multiplies and adds in one instruction."""
         return self.has("fma") if self.arch in ("x86_64", "i686") else self.arch in ("aarch64", "arm64", "riscv64")
 
+    @property
+    def multiplies_bytes(self) -> bool:
+        """Whether one instruction adds four products of bytes in each lane of the widest vectors."""
+        if self.arch != "x86_64":
+            return False
+        return self.has("avx512vnni") if self.vector_bits == 512 else self.has("avxvnni")
+
     def lanes(self, kind: DType | str) -> int:
         """How many values of a dtype fill a vector register."""
         from .dtype import dtype

@@ -3,8 +3,7 @@
 Σ (a - p)·s · (b - q)·t = s·t · Σ (a - p)·(b - q), which is the sums, dequantized
 
 What is quantized behind them, and what stands between, is their epilogue by the ordinary fusion. Weights stay bytes.
-Where channels are few in a group, as in depthwise convolutions, words of bytes would be mostly empty, and products are
-left to floats.
+How bytes are multiplied is the strategy's choice, which knows the target.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from ...graph.visit import inputs, post_order, with_inputs
 from ...ir.constants import const_int
 from ...ops.definition.accumulate import is_byte
 from ...ops.definition.registry import get_op
-from ...ops.families.conv.byte_operands import LEAST_CHANNELS
 from ...ops.families.conv.conv import CONVS
 from ...ops.families.quantize import dequantize
 from ...ops.families.transpose import transpose
@@ -86,7 +84,7 @@ def _conv(call: Call, x: Dequantized, weight: Dequantized) -> _Scaled | None:
     channels, *window = (const_int(extent) or 0 for extent in kind.shape[1:])
     if not plain or not str(attrs.kernel).startswith("OI") or attrs.kernel.is_blocked or not x.is_of_one:
         return None
-    if channels < LEAST_CHANNELS or channels * int(np.prod(window)) > MOST_TERMS:
+    if channels * int(np.prod(window)) > MOST_TERMS:
         return None
     scales, zeros = (_along(value, kind.ndim, 0) for value in (weight.scale, weight.zero))
     scale = None if scales is None else in_float32(np.float64(x.scale.item()) * scales)

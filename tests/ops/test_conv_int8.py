@@ -28,6 +28,7 @@ CASES = {  # x, weight, strides, padding, dilation, groups, the implementation
     "strided pointwise": ((1, 16, 6, 7), (8, 16, 1, 1), (2, 2), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
     "groups": ((1, 12, 6, 6), (4, 6, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, "conv.bytes_shifted"),
     "depthwise": ((1, 6, 6, 9), (6, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 6, "conv.bytes_taps"),
+    "depthwise, short rows": ((1, 6, 7, 7), (6, 1, 5, 5), (1, 1), (2, 2, 2, 2), (1, 1), 6, "conv.bytes_taps"),
     "depthwise strided": ((2, 3, 9, 11), (6, 1, 5, 5), (2, 2), (2, 2, 2, 2), (1, 1), 3, "conv.bytes_taps"),
     "depthwise dilated": ((1, 5, 9, 12), (5, 1, 3, 3), (1, 1), (0, 0, 0, 0), (2, 3), 5, "conv.bytes_taps"),
     "two channels": ((1, 2, 8, 10), (5, 2, 4, 7), (2, 1), (1, 3, 2, 3), (1, 1), 1, "conv.bytes_taps"),
@@ -36,6 +37,12 @@ CASES = {  # x, weight, strides, padding, dilation, groups, the implementation
     "one axis": ((2, 7, 20), (3, 7, 5), (2,), (2, 1), (1,), 1, "conv.bytes_shifted"),
     "three axes": ((1, 4, 4, 5, 6), (3, 4, 2, 3, 2), (1,) * 3, (1, 1, 0, 0, 1, 1), (1,) * 3, 1, "conv.bytes_shifted"),
 }
+
+
+def served_by(case, target=HOST):
+    """What serves a case: depthwise convolutions are of words of taps only where a core multiplies bytes."""
+    *_, groups, name = CASES[case]
+    return "conv.bytes_floats" if name == "conv.bytes_taps" and groups > 1 and not target.multiplies_bytes else name
 
 
 OPEN = {"conv.bytes_shifted": "conv.bytes_open", "conv.bytes_pointwise": "conv.bytes_open_pointwise"}
@@ -55,13 +62,28 @@ def made(ops, x, w, strides, padding, dilation, groups, **options):
 
 @pytest.mark.parametrize(("case", "signs"), [(c, SIGNS[n % 4]) for n, c in enumerate([*CASES, "window", "depthwise"])])
 def test_convolutions_of_bytes_are_exact(ops, case, signs):
-    *shapes, strides, padding, dilation, groups, name = CASES[case]
+    *shapes, strides, padding, dilation, groups, _ = CASES[case]
     x, w = (extremes(s, kind) for s, kind in zip(shapes, signs, strict=True))
     call, feeds = made(ops, x, w, strides, padding, dilation, groups)
-    assert ops.implement(call)[0].name == name
+    assert ops.implement(call)[0].name == served_by(case)
     found = ops.evaluate(call, feeds, native=True)
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, expected(x, w, strides, padding, dilation, groups))
+
+
+@pytest.mark.parametrize("signs", SIGNS, ids="-".join)
+@pytest.mark.parametrize("window", [(8, 8), (8, 9)])
+def test_sums_in_floats_are_exact_up_to_the_largest_and_beyond_are_of_words(ops, window, signs):
+    target = lw.resolve_target("x86-64")
+    low, high = (np.iinfo(kind) for kind in signs)
+    for x, w in ((low.max, high.max), (low.min, high.min), (low.max, high.min)):
+        a, b = np.full((1, 3, 11, 12), x, signs[0]), np.full((3, 1, *window), w, signs[1])
+        call, feeds = made(ops, a, b, (1, 1), (1, 1, 1, 1), (1, 1), 3)
+        implementation = ops.implement(call, target)[0].name
+        assert implementation == ("conv.bytes_floats" if window == (8, 8) else "conv.bytes_taps")
+        library = lw.compile(lw.Function(list(feeds), call), target, jobs=1)
+        (found,) = lw.Engine(library)(list(feeds.values()))
+        np.testing.assert_array_equal(found, expected(a, b, (1, 1), (1, 1, 1, 1), (1, 1), 3))
 
 
 @pytest.mark.parametrize("signs", SIGNS, ids="-".join)
@@ -105,8 +127,7 @@ def test_every_target_gives_the_same_and_the_best_exact_instruction(ops, target)
     found = np.empty([int(e) for e in out.shape], np.int32)
     kernel(x, w, found)
     np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
-    multiplies_bytes = resolved.has("avx512vnni") or resolved.has("avxvnni")
-    assert ("vpdpbusd" if multiplies_bytes else "pmaddwd") in kernel.assembly
+    assert ("vpdpbusd" if resolved.multiplies_bytes else "pmaddwd") in kernel.assembly
 
 
 def test_other_layouts_are_served_too(ops):
@@ -140,7 +161,8 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
 @pytest.mark.parametrize("name", CASES)
 def test_words_serve_images_of_open_extents(name, signs, constant, target):
     """Words of a constant weight lie ready where its channels fill them."""
-    shape, weights, strides, padding, dilation, groups, served = CASES[name]
+    shape, weights, strides, padding, dilation, groups, _ = CASES[name]
+    served = served_by(name, lw.resolve_target(target))
     w = extremes(weights, signs[1])
     rank = len(strides)
     x = lw.var("x", (te.var("n"), shape[1], *(te.var(f"d{k}") for k in range(rank))), signs[0])

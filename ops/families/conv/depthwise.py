@@ -47,10 +47,9 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer one where x and the result are in the same layout: N, C, …, or N, …, C of known extents but for N."""
     if problem.attrs.kernel.is_blocked:
         return
-    made = Depthwise(problem, problem.assumed_outputs)
+    made = Depthwise.of(problem)
     alone = clause("each channel is a group", problem.is_depthwise)
     if problem.is_plain:
-        made = replace(made, by_columns=made.is_crowded)
         with strategy.specialized(alone):
             strategy.add_implementation(
                 definition,
@@ -82,11 +81,19 @@ def axes_of_rows(call: Call) -> int | None:
 @dataclass(frozen=True, slots=True)
 class Depthwise:
     """The schedules of a depthwise convolution to ``outputs``, or, where these are open, to about so many. A large
-    window in rows may be gone through column by column, which is another order of the sums."""
+    window in rows may be gone through column by column, which is another order of the sums. What rows read is
+    ``copied`` where it costs much to make, or moves by several elements."""
 
     problem: ConvProblem
     outputs: tuple[int, ...]
     by_columns: bool = False
+    copied: bool = False
+
+    @staticmethod
+    def of(problem: ConvProblem, copied: bool = False) -> Depthwise:
+        """The schedule that goes through large windows as is best."""
+        made = Depthwise(problem, problem.assumed_outputs, copied=copied)
+        return replace(made, by_columns=problem.is_plain and made.is_crowded)
 
     @property
     def is_open(self) -> bool:
@@ -144,7 +151,7 @@ class Depthwise:
         source = self._copy_beyond_rows(schedule, anchor, core)
         schedule[core].compute_at(stage, t)
         self._sum_rows(schedule[core])
-        if attrs.strides[-1] == 1:
+        if attrs.strides[-1] == 1 and not self.copied:
             schedule[source].compute_inline()
         else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
             fits = math.prod(self._extents_read) * source.dtype.storage_bytes <= target.l1_bytes

@@ -25,6 +25,7 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, Stages
 from ..byte_words import ByteProduct
 from .attrs import ConvAttrs
+from .byte_floats import ByteFloats
 from .byte_operands import LEAST_CHANNELS, ChannelWords, TapWords, word_layout
 from .definition import DefinedStages, Terms, definition
 from .flat import Flat, Pointwise, Shifted
@@ -118,6 +119,9 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         strategy.add_implementation(made.compute, made.schedule, name, plevel)
 
     if not packed and problem.group_channels < LEAST_CHANNELS:
+        floats = ByteFloats(problem)
+        if floats.is_exact and problem.is_depthwise and not problem.target.multiplies_bytes:
+            strategy.add_implementation(floats.compute, floats.schedule, "conv.bytes_floats", 16)
         offer(ByteConv(TapWords(problem), flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_taps", 15)
         return
     words, outputs = ChannelWords(problem), problem.outputs
