@@ -7,6 +7,7 @@ side by side, ``OIHW4i``, are read as they lie; others are packed in each call.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -61,6 +62,11 @@ class ChannelWords:
         """How many words stand for the channels of a group."""
         return count_words(self.problem.group_channels)
 
+    @property
+    def count_of_filter(self) -> int:
+        """How many words a filter has."""
+        return self.count * math.prod(self.problem.window)
+
     def attrs(self, attrs: ConvAttrs) -> ConvAttrs:
         """The attributes of the convolution of words."""
         return replace(attrs, kernel_layout=str(self.problem.plain_kernel))
@@ -107,6 +113,11 @@ class TapWords:
     def count(self) -> int:
         """How many words stand for a row of the window."""
         return count_words(self.problem.window[-1])
+
+    @property
+    def count_of_filter(self) -> int:
+        """How many words a filter has."""
+        return self.problem.group_channels * math.prod(self.problem.window[:-1]) * self.count
 
     def attrs(self, attrs: ConvAttrs) -> ConvAttrs:
         """The attributes of the convolution of words, which stand where outputs do along the last axis."""

@@ -1,8 +1,8 @@
 """Implementations of convolutions for 8-bit integers: sums in int32, four products at a time, of words of four bytes.
 
 In words (``byte_operands.py``), a convolution of bytes is one of numbers: its spatial axes are flattened as ``flat.py``
-does it, or, where they are open, as ``open_flat.py`` and ``open_pointwise.py``. With few channels in a group, where
-words of channels would be mostly empty, they are of taps.
+does it, or, where they are open, as ``open_flat.py`` and ``open_pointwise.py``. Where words of channels would be
+emptier, as of few channels in a group, they are of taps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ....lowering.schedule import Schedule
 from ....te.tensor import Tensor, Tensors
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, Stages
-from ..byte_words import ByteProduct
+from ..byte_words import BYTES, ByteProduct
 from .attrs import ConvAttrs
 from .byte_floats import ByteFloats
 from .byte_operands import LEAST_CHANNELS, ChannelWords, TapWords, word_layout
@@ -109,6 +109,15 @@ def _schedule_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target)
     stage.parallel(k)
 
 
+def _has_words_of_taps(problem: ConvProblem) -> bool:
+    """Whether words are of taps: with few channels in a group, and where they are fewer than those of channels, as in
+    first layers. What lies far apart in x, or behind masks, takes longer to bring together than that saves."""
+    if problem.group_channels < LEAST_CHANNELS:
+        return True
+    near = problem.outputs is not None and problem.attrs.strides[-1] <= BYTES
+    return near and TapWords(problem).count_of_filter < ChannelWords(problem).count_of_filter
+
+
 def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     """Offer it where N and C stand before the spatial axes."""
     packed = problem.attrs.kernel_layout == word_layout(problem.rank)
@@ -118,7 +127,7 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     def offer(made: ByteConv, name: str, plevel: int) -> None:
         strategy.add_implementation(made.compute, made.schedule, name, plevel)
 
-    if not packed and problem.group_channels < LEAST_CHANNELS:
+    if not packed and _has_words_of_taps(problem):
         floats = ByteFloats(problem)
         if floats.is_exact and problem.is_depthwise and not problem.target.multiplies_bytes:
             strategy.add_implementation(floats.compute, floats.schedule, "conv.bytes_floats", 16)
@@ -126,7 +135,7 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     words, outputs = ChannelWords(problem), problem.outputs
     if outputs is not None:
-        flat = Flat.of(problem, outputs, words.count * math.prod(problem.window))
+        flat = Flat.of(problem, outputs, words.count_of_filter)
         if problem.is_pointwise:
             offer(ByteConv(words, definition, Pointwise(flat, pack=True)), "conv.bytes_pointwise", 20)
         else:
