@@ -65,10 +65,10 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
             continue
         symbols = _symbols(call)
         for symbol in symbols:
-            number = _least(call, symbols, symbol)
-            number *= symbol.unit if isinstance(symbol, Dimension) else 1
-            if number > (least[symbol].number if symbol in least else 0):
-                least[symbol] = Least(names[symbol], number, _text(call))
+            unit = symbol.unit if isinstance(symbol, Dimension) else 1
+            known = least[symbol].number // unit if symbol in least else 0
+            if (number := _least(call, symbols, symbol, known)) > known:
+                least[symbol] = Least(names[symbol], number * unit, _text(call))
     if function.batch_size is not None:
         for symbol in (s for s in function.batch if s in names):
             least[symbol] = Least(names[symbol], function.batch_size, BATCH_SIZE, exactly=True)
@@ -342,8 +342,8 @@ def _must_equal_another(call: Call, extent: Expr, values: Numbers) -> bool:
     return False
 
 
-def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
-    """The smallest value of a dimension that the call holds for, if it holds for all larger ones.
+def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol, known: int) -> int:
+    """The smallest value of a dimension, from ``known`` on, that the call holds for, if it holds for all larger ones.
 
     It is tried beside others that are large, and with all of them alike: two names may be of one dimension, as of the
     batch of two inputs, by which an extent is divided."""
@@ -353,7 +353,7 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol) -> int:
         trials = ({**large, symbol: number}, dict.fromkeys(symbols, number))
         return any(_problem_at(call, values) is None for values in trials)
 
-    return 0 if holds(0) else bisect(range(large[symbol]), False, key=holds)
+    return known if holds(known) else bisect(range(large[symbol]), False, known + 1, key=holds)
 
 
 def _text(call: Call) -> str:
