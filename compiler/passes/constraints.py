@@ -31,7 +31,7 @@ from ...ir.visit import free_vars
 from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.registry import op_of
 from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided
-from ...ops.definition.retyping import inferred_anew, with_params
+from ...ops.definition.retyping import Inferences, inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
 from ..symbols import Numbers, Symbol, births_of, extent_at, extents_of, renamed, symbols_of, with_numbers
 from .repeated_inputs import repeated_inputs
@@ -51,7 +51,8 @@ def settle_dimensions(function: Function) -> Function:
     Raises ``ModelError`` where an operator asks more of its dimensions than that.
     """
     holding: set[_Question] = set()
-    while (changed := _changed(function, holding)) is not None:
+    types: Inferences = {}
+    while (changed := _changed(function, holding, types)) is not None:
         function = changed
     return _without_trivial_assumptions(function)
 
@@ -98,7 +99,7 @@ _Question: TypeAlias = tuple[object, ...]
 """What decides whether a call holds: the operator, its attributes, and the types, which are interned."""
 
 
-def _changed(function: Function, holding: set[_Question]) -> Function | None:
+def _changed(function: Function, holding: set[_Question], types: Inferences) -> Function | None:
     """The function changed so that the first call holds that does not for all dimensions; None if all of them do. Those
     that do are added to ``holding``, so that calls which a change leaves as they are are not asked again."""
     for call in _calls(function):
@@ -108,26 +109,26 @@ def _changed(function: Function, holding: set[_Question]) -> Function | None:
         symbols = _symbols(call)
         problem = _problem(call, symbols) if symbols else None
         if call.op is not ASSUME_EXTENT and (single := _stretched(call, symbols)) is not None:
-            return _with_assumption(function, call, single, ONE)
+            return _with_assumption(function, call, single, ONE, types)
         if problem is None:
             holding.add(question)
             continue
-        if (change := _equated(function, call, problem)) is not None:
+        if (change := _equated(function, call, problem, types)) is not None:
             return change
         if call.op is not ASSUME_EXTENT:
-            return _solved(function, call, _solution(call, symbols, problem.text))
+            return _solved(function, call, _solution(call, symbols, problem.text), types)
     return None
 
 
-def _solved(function: Function, call: Call, solution: Mapping[Expr, Expr]) -> Function:
+def _solved(function: Function, call: Call, solution: Mapping[Expr, Expr], types: Inferences) -> Function:
     """The function with numbers in place of dimensions of a call. What a run computes is assumed to be the number."""
     given = set(symbols_of(p.type for p in function.params))
     known = {symbol: number for symbol, number in solution.items() if symbol in given}
     if known:
         _check_within(call, known)
-        return _with_dimensions(function, known)
+        return _with_dimensions(function, known, types)
     for symbol, number in solution.items():
-        function = _with_assumption(function, call, symbol, number)
+        function = _with_assumption(function, call, symbol, number, types)
     return function
 
 
@@ -146,7 +147,7 @@ def _check_within(call: Call, solution: Mapping[Expr, Expr]) -> None:
             )
 
 
-def _equated(function: Function, call: Call, problem: _Problem) -> Function | None:
+def _equated(function: Function, call: Call, problem: _Problem, types: Inferences) -> Function | None:
     """The function with two extents of a call equal which its relation says must be; None where it says of none, and
     for what is an assumption already."""
     if problem.differing is None:
@@ -158,21 +159,23 @@ def _equated(function: Function, call: Call, problem: _Problem) -> Function | No
             continue
         if symbol not in (inner := set(free_vars(other))) and inner <= given:
             if not isinstance(symbol, Dimension):
-                return _made_equal(function, symbol, other, {symbol: other})
+                return _made_equal(function, symbol, other, {symbol: other}, types)
             if (both := _within_both(symbol, other)) is not None:
-                return _made_equal(function, symbol, other, both)
+                return _made_equal(function, symbol, other, both, types)
     if not left or not right or call.op is ASSUME_EXTENT:
         return None
     stated, assumed = (right[0], left[0]) if const_int(right[0]) is not None else (left[0], right[0])
-    return _with_assumption(function, call, assumed, stated)
+    return _with_assumption(function, call, assumed, stated, types)
 
 
-def _made_equal(function: Function, symbol: Symbol, other: Expr, found: Mapping[Expr, Expr]) -> Function:
+def _made_equal(
+    function: Function, symbol: Symbol, other: Expr, found: Mapping[Expr, Expr], types: Inferences
+) -> Function:
     """The function with two extents equal as ``found`` says, which knows what inputs may have 1 in place of them."""
     repeated = repeated_inputs(function, symbol, other)
     if isinstance(other, Symbol):
         repeated |= repeated_inputs(function, other, symbol)
-    return replace(_with_dimensions(function, found), repeated=function.repeated | repeated)
+    return replace(_with_dimensions(function, found, types), repeated=function.repeated | repeated)
 
 
 def _within_both(symbol: Dimension, other: Expr) -> dict[Expr, Expr] | None:
@@ -360,19 +363,19 @@ def _text(call: Call) -> str:
     return f"{call.op.name}({', '.join(str(a.type) for a in call.args)})"
 
 
-def _with_dimensions(function: Function, found: Mapping[Expr, Expr]) -> Function:
+def _with_dimensions(function: Function, found: Mapping[Expr, Expr], types: Inferences) -> Function:
     """The function with other extents in place of some of its dimensions."""
     changed = (p for p in function.params if any(symbol in found for symbol in symbols_of([p.type])))
     batch = dict.fromkeys(found.get(symbol, symbol) for symbol in function.batch)
-    made = with_params(function, {p: Var(p.name, renamed(p.type, found)) for p in changed})
+    made = with_params(function, {p: Var(p.name, renamed(p.type, found)) for p in changed}, types)
     return replace(made, batch=tuple(symbol for symbol in batch if isinstance(symbol, Symbol)))
 
 
-def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr) -> Function:
+def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr, types: Inferences) -> Function:
     """The function with an extent of a call's arguments stated in another way, which each run checks; of a call in a
     body also."""
     if call not in post_order(function.body):
-        return _with_bodies_of_calls(function, lambda body: _with_assumption(body, call, assumed, stated))
+        return _with_bodies_of_calls(function, lambda body: _with_assumption(body, call, assumed, stated, types))
     told: list[Node] = [*function.params, *births_of(function)]
 
     def state(argument: Node) -> Node:
@@ -384,7 +387,7 @@ def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr
     stating = with_inputs(call, tuple(map(state, call.args)))
     if stating is call:
         raise ModelError(f"{_text(call)} does not hold for all values of {assumed}: it should be {stated}")
-    return replace(function, body=inferred_anew(function.body, {call: stating}))
+    return replace(function, body=inferred_anew(function.body, {call: stating}, types))
 
 
 def _with_bodies_of_calls(function: Function, change: Callable[[Function], Function]) -> Function:

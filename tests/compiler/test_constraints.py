@@ -8,6 +8,7 @@ from loopwright import te
 from loopwright.compiler.passes import constraints
 from loopwright.ir.makers import minimum
 from loopwright.ops import nn
+from loopwright.ops.definition.retyping import inferred_anew
 from loopwright.ops.families.open_extents import open_slice
 from loopwright.ops.families.reshape import reshape_to_open
 
@@ -67,3 +68,13 @@ def test_an_extent_left_of_no_elements_is_the_formula_that_open_ones_give():
         given = np.arange(batch * length).reshape(batch, length)
         found = engine([given, np.zeros(before, np.float32)])[0]
         np.testing.assert_array_equal(found, 2 * given[:, before:])
+
+
+def test_calls_that_are_alike_are_inferred_once():
+    x = y = lw.var("x", (te.var("n"), 8))
+    for _ in range(16):
+        y = nn.relu(y) + nn.relu(x)
+    known = {}
+    made = inferred_anew(y, {x: lw.var("x", (4, 8))}, known)
+    assert made.type is lw.var("y", (4, 8)).type
+    assert len(known) == 2
