@@ -25,9 +25,9 @@ from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var, tensor_of
 from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
 from ...ir.constants import ONE, const_int
-from ...ir.expr import Dimension, Expr
+from ...ir.expr import Binary, Dimension, Expr
 from ...ir.makers import as_index
-from ...ir.visit import free_vars
+from ...ir.visit import free_vars, walk
 from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.registry import op_of
 from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided
@@ -284,10 +284,18 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
     """Why a call does not hold for all values of the dimensions that are not known; None if it does.
 
     Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
-    Then the other one of two is larger: ``min(n, m)`` should not be n by chance.
+    Then the other one of two is larger: ``min(n, m)`` should not be n by chance. Smaller ones are tried where a
+    dimension divides: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones.
     """
     trials = [_large(symbols), _large(symbols, 2), *([_large(symbols[::-1])] if len(symbols) > 1 else ())]
+    if any(map(_has_open_divisor, extents_of(a.type for a in call.args))):
+        trials.append(_smaller(trials[0], SMALLER[-1]))
     return next((p for values in trials if (p := _problem_at(call, {**values, **known})) is not None), None)
+
+
+def _has_open_divisor(extent: Expr) -> bool:
+    """Whether an extent is a quotient of something by a dimension, or is computed from one."""
+    return any(isinstance(e, Binary) and e.op in ("//", "%") and const_int(e.b) is None for e in walk(extent))
 
 
 def _problem_at(call: Call, values: Numbers) -> _Problem | None:

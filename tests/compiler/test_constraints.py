@@ -6,6 +6,7 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.compiler.passes import constraints
+from loopwright.frontend.reshaping import reshape_to
 from loopwright.ir.makers import minimum
 from loopwright.ops import nn
 from loopwright.ops.definition.retyping import inferred_anew
@@ -78,3 +79,15 @@ def test_calls_that_are_alike_are_inferred_once():
     made = inferred_anew(y, {x: lw.var("x", (4, 8))}, known)
     assert made.type is lw.var("y", (4, 8)).type
     assert len(known) == 2
+
+
+def test_an_extent_that_is_a_number_for_all_large_ones_is_compared_by_each_run():
+    """Rows padded to a multiple of 16, and viewed as many as before: there are 64 columns where nothing was added."""
+    n = te.var("n")
+    x, told = lw.var("x", ((n + 15) // 16, 1024)), lw.var("told", (n, 64))
+    made = reshape_to(x, (n, (n + 15) // 16 * 1024 // n), [told])
+    engine = lw.Engine(lw.compile(lw.Function([x, told], made * told), jobs=1))
+    a, b = np.random.default_rng(0).random((1, 1024), np.float32), np.ones((16, 64), np.float32)
+    np.testing.assert_array_equal(engine([a, b])[0], a.reshape(16, 64))
+    with pytest.raises(lw.RuntimeArgumentError):
+        engine([a, b[:13]])
