@@ -44,6 +44,13 @@ def where_extent_is(condition: Node, results: Sequence[Node], subgraphs: Subgrap
     return [inferred_anew(result, assumed) for result in results] if assumed else None
 
 
+def without_forms(x: Node) -> Node:
+    """What x is in another shape or dtype."""
+    while isinstance(x, Call) and x.op.name in _SAME_ELEMENTS:
+        x = x.args[0]
+    return x
+
+
 def _axis_of(extent: Expr, node: Node) -> int | None:
     """The first axis of a tensor that has an extent."""
     shape = node.type.shape if isinstance(node.type, TensorType) else ()
@@ -52,8 +59,7 @@ def _axis_of(extent: Expr, node: Node) -> int | None:
 
 def _asked(condition: Node, subgraphs: Subgraphs) -> tuple[Expr, int] | None:
     """The extent and the number that a condition compares, if that is what it does."""
-    while isinstance(condition, Call) and condition.op.name in _SAME_ELEMENTS:
-        condition = condition.args[0]
+    condition = without_forms(condition)
     if (
         not isinstance(condition, Call)
         or condition.op.name != "equal"

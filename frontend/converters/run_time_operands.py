@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...graph.node import Constant, Node, tensor_of
+from ...graph.node import Call, Constant, Node, tensor_of
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
+from ...ir.makers import minimum as shorter
 from ...ir.simplify import simplify
 from ...ops.definition.relations import normalize_axis
 from ...ops.families.assume_extent import assume_extent
@@ -42,6 +43,7 @@ from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
 from ...ops.families.unary import abs as absolute
 from ...ops.families.unary import ceil
+from ..assumed_extent import without_forms
 from ..integers import as_int64, as_number, as_vector, clamped, from_the_end, integers, steps_between
 from ..onnx_node import OnnxNode
 from ..reshaping import reshape_to
@@ -114,10 +116,20 @@ def expanded(node: OnnxNode) -> Node:
 def sliced(node: OnnxNode) -> Node:
     """A Slice by starts, ends, axes or steps that a run computes."""
     made = node[0]
+    at_most_one = _is_next(node[1], node[2], node)
     for axis, start, end, step in _bounds(node):
         extent = extent_as_number(node, tensor_of(made).shape[axis])
-        made = _sliced_axis(node, made, axis, extent, (start, end, step))
+        made = _sliced_axis(node, made, axis, extent, (start, end, step), at_most_one)
     return made
+
+
+def _is_next(starts: Node, ends: Node, node: OnnxNode) -> bool:
+    """Whether there is one end, which is the start and 1, as in ``x[i : i + 1]``."""
+    start, end = map(without_forms, (starts, ends))
+    if not isinstance(end, Call) or end.op.name != "add" or tensor_of(ends).static_shape != (1,):
+        return False
+    step = node.shapes.of(end.args[1])
+    return without_forms(end.args[0]) is start and step is not None and step.size == 1 and step.item() == 1
 
 
 def _bounds(node: OnnxNode) -> list[tuple[int, Node, Node, Node]]:
@@ -153,8 +165,11 @@ def _of_axis(named: Node, axis: int, starts: Node, ends: Node, steps: Node) -> t
     return found(starts, 0), found(ends, FAR), found(steps, 1)
 
 
-def _sliced_axis(node: OnnxNode, x: Node, axis: int, extent: Node, bounds: tuple[Node, Node, Node]) -> Node:
-    """An axis from a start to an end: a run of it where the step is known to be 1, else element by element."""
+def _sliced_axis(
+    node: OnnxNode, x: Node, axis: int, extent: Node, bounds: tuple[Node, Node, Node], at_most_one: bool
+) -> Node:
+    """An axis from a start to an end: a run of it where the step is known to be 1, else element by element. That a run
+    is ``at_most_one`` element long is said by its extent, so that it is 1 where it broadcasts."""
     start, end, step = bounds
     zero, one = integers(0), integers(1)
     backwards = less(step, zero)
@@ -166,6 +181,7 @@ def _sliced_axis(node: OnnxNode, x: Node, axis: int, extent: Node, bounds: tuple
     if known is not None and known.item() == 1:
         both = concatenate([reshape(first, (1,)), reshape(count, (1,))], 0)
         begin, length = node.extents_of(both, "a start and how many elements follow")
+        length = shorter(as_index(length), ONE) if at_most_one else length
         return open_slice(x, axis, begin, length, node.shapes.inputs)
     (length,) = node.extents_of(reshape(count, (1,)), "how many elements a slice has")
     return take(x, add(first, multiply(numbers_up_to(node, length), step)), axis)

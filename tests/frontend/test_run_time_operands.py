@@ -240,3 +240,27 @@ def test_an_operand_of_open_length_is_refused():
     model.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "rank"
     with pytest.raises(lw.ModelError, match="the_node"):
         lw.from_onnx(model)
+
+
+def test_one_element_at_a_place_of_the_run_broadcasts():
+    """``w / x[i : i + 1]``, whose extent is 1 at most, and so is not that of a row of w."""
+    nodes = [
+        helper.make_node("Add", ["i", "one"], ["next"]),
+        helper.make_node("Unsqueeze", ["i", "axes"], ["start"]),
+        helper.make_node("Unsqueeze", ["next", "axes"], ["end"]),
+        helper.make_node("Slice", ["x", "start", "end"], ["part"]),
+        helper.make_node("Div", ["w", "part"], ["y"]),
+    ]
+    x, w, i = (
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, kind, shape in (("x", TensorProto.FLOAT, ["n"]), ("w", TensorProto.FLOAT, [1, 6]), ("i", 7, []))
+    )
+    known = [helper.make_tensor("one", 7, [], [1]), helper.make_tensor("axes", 7, [1], [0])]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "one_of_many", [x, w, i], [y], known)
+    engine = lw.Engine(lw.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), jobs=1))
+    many, row = floats(5), floats(1, 6)
+    for at in (0, 3):
+        np.testing.assert_array_equal(engine([many, row, np.array(at)])[0], row / many[at])
+    with pytest.raises(lw.RuntimeArgumentError):
+        engine([many, row, np.array(5)])
