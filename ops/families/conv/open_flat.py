@@ -57,7 +57,15 @@ class _Steps:
         """The steps along an axis of so many outputs."""
         unit = stride if window == 1 else math.gcd(stride, dilation)
         stride, dilation = stride // unit, dilation // unit
-        return _Steps(stride, dilation, unit, _certain_width(outputs + (window - 1) * dilation // stride))
+        certain = _is_counted(outputs) and window == 1
+        width = outputs if certain else _certain_width(outputs + (window - 1) * dilation // stride)
+        return _Steps(stride, dilation, unit, width)
+
+
+def _is_counted(outputs: Expr) -> bool:
+    """Whether bounds tell that there are not fewer than 0; there is at least one then, since windows have to fit."""
+    low = nonnegative(free_vars(outputs)).interval(outputs).low
+    return low is not None and low >= 0
 
 
 def _certain_width(width: Expr) -> Expr:
