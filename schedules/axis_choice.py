@@ -24,14 +24,19 @@ def best_lanes(op: ComputeOp, bodies: tuple[Expr, ...]) -> Axis:
 
 
 def best_rows(op: ComputeOp, bodies: tuple[Expr, ...], lanes_axis: Axis) -> Axis | None:
-    """The spatial axis that most of the vectors do not depend on: one load of them serves several rows."""
-    candidates = [a for a in op.axis if a is not lanes_axis and (const_int(a.extent) or 1) > 1]
+    """The spatial axis that most of the vectors do not depend on: one load of them serves several rows. There may be
+    one row where it is open, so that it has to spare some of them."""
     moving = [k for k, stride in enumerate(strides_along(bodies, lanes_axis.var)) if stride != 0]
 
     def shared(axis: Axis) -> int:
         strides = strides_along(bodies, axis.var)
         return sum(strides[k] == 0 for k in moving)
 
+    def is_several(axis: Axis) -> bool:
+        extent = const_int(axis.extent)
+        return shared(axis) > 0 if extent is None else extent > 1
+
+    candidates = [axis for axis in op.axis if axis is not lanes_axis and is_several(axis)]
     return max(reversed(candidates), key=shared, default=None)
 
 

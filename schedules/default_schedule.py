@@ -25,6 +25,9 @@ TASKS = 64
 """So many tasks share out evenly among the threads of a small machine."""
 CHAINS = 4
 """Vectors of sums side by side: an addition takes as many cycles, and the next one of a chain waits for it."""
+OPEN_ROWS = 4
+"""Rows of a tile where their number is open: enough that many share what they read, and so few that a single one, which
+the tile behind the last whole one computes, does not take much longer than in a tile of its own."""
 REGISTERS_A_CHAIN = 8
 """So many for each of the vectors that are computed side by side where each takes a chain of many operations, such as a
 polynomial: those of its intermediate values, and its part of those that hold constants."""
@@ -256,6 +259,9 @@ def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target
     if row_axis is None:
         # As much as possible of each row of what is read: far rows are on other pages.
         return 1, min(target.vector_registers // 4, -(-(columns or LONG) // target.lanes(op.outputs[0].dtype)))
-    height = const_int(row_axis.extent) or 1
+    height = const_int(row_axis.extent)
+    if height is None:
+        widest = min(CHAINS, (target.vector_registers - 1) // (OPEN_ROWS + 1))
+        return OPEN_ROWS, min(widest, -(-(columns or LONG) // target.lanes(op.outputs[0].dtype)))
     tile = register_tile(height, columns or LONG, target, op.outputs[0].dtype)
     return tile.rows, tile.vectors

@@ -1,4 +1,4 @@
-"""The default schedule's register tile, where no number of rows divides those that there are."""
+"""The default schedule's register tile, where no number of rows divides those that there are, or these are open."""
 
 import numpy as np
 import pytest
@@ -26,3 +26,30 @@ def test_a_prime_number_of_rows_is_tiled_too(rows, columns):
     found = np.empty((rows, columns), np.float32)
     lw.interpret(func)(x, y, found)
     np.testing.assert_allclose(found, x.astype(np.float64) @ y, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [40, 64])
+def test_an_open_number_of_rows_is_tiled_too(columns):
+    rows = te.var("rows")
+    a, b = te.placeholder((rows, 30), name="a"), te.placeholder((30, columns), name="b")
+    k = te.reduce_axis((0, 30), name="k")
+    c = te.compute((rows, columns), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="c")
+    target = lw.resolve_target("x86-64-v3")
+    func = lw.lower(default_schedule([c], target), [a, b, c], target=target)
+    held = [n.buffer for n in walk(func.body) if isinstance(n, Allocate) and n.buffer.scope == "register"]
+    assert max(int(buffer.shape[0]) for buffer in held) >= 12  # of some rows at once
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal((30, columns)).astype(np.float32)
+    for count in (0, 1, 3, 4, 5, 9):
+        x, found = rng.standard_normal((count, 30)).astype(np.float32), np.empty((count, columns), np.float32)
+        lw.interpret(func)(x, y, found)
+        np.testing.assert_allclose(found, x.astype(np.float64) @ y, rtol=1e-4, atol=1e-5)
+
+
+def test_open_rows_that_share_nothing_are_summed_one_by_one():
+    rows = te.var("rows")
+    a = te.placeholder((rows, 30, 64), name="a")
+    k = te.reduce_axis((0, 30), name="k")
+    c = te.compute((rows, 64), lambda i, j: te.sum(a[i, k, j], axis=k), name="c")
+    schedule = default_schedule([c], lw.resolve_target("x86-64-v3"))
+    assert "peel" not in str(schedule.trace)
