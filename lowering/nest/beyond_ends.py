@@ -84,18 +84,22 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
         moved = inside(index)
         return within.ended(within.narrowed(within.box(moved), moved, margins), moved, [*margins, *around])
 
+    own = [axis for axis in _axes(known, reader) if axis.var in unguarded]
+    has_elements = all(prove(axis.extent >= ONE, ranges.facts) for axis in own)
     for read, conditions, dims in reads:
         margins = [inside(m) for condition in conditions for m in _margins(condition)]
         for dim in dims:
             index, extent = read.indices[dim], read.tensor.shape[dim]
             bounds = bounds_of(index, ranges)
-            begins, ends = _begins(bounds, ZERO, ranges), _ends(bounds, extent, ranges)
+            # an index that is clamped leaves only a tensor without elements, and that also where nothing is rounded up
+            end = maximum(extent, ONE) if has_elements else extent
+            begins, ends = _begins(bounds, ZERO, ranges), _ends(bounds, end, ranges)
             if begins and ends:
                 continue
             there = _where(ranges, index, margins)
-            dividend, first, end = _dividend(index, extent, there.facts)
+            dividend, first, last = _dividend(index, extent, there.facts)
             whole = bounds_of(dividend, there)
-            if not ((begins or _begins(whole, first, there)) and (ends or _ends(whole, end, there))):
+            if not ((begins or _begins(whole, first, there)) and (ends or _ends(whole, last, there))):
                 yield ReadBeyond(reader, read, dim, bounds)
 
 

@@ -385,3 +385,28 @@ def test_repeats_of_one_axis_by_an_open_extent(index):
     for b, n in ((1, 1), (2, 3), (3, 0)):
         given = {"x": floats(b, 4), "times": floats(n)}
         same(run(given), [np.repeat(given["x"], n, axis=0) @ constants["weight"]])
+
+
+def test_what_is_resized_to_the_nearest_is_blocked_in_registers():
+    """Indices that are clamped go to 0 in an empty image, and no further where tiles go on beyond the last position."""
+    nodes = [
+        helper.make_node(
+            "Resize",
+            ["x", "", "scales"],
+            ["wide"],
+            mode="nearest",
+            coordinate_transformation_mode="asymmetric",
+            nearest_mode="floor",
+        ),
+        helper.make_node("Conv", ["wide", "weight"], ["deep"], pads=[1] * 4),
+        helper.make_node("Conv", ["deep", "weight"], ["y"], pads=[1] * 4),
+    ]
+    constants = {"scales": np.array([1, 1, 1.5, 1.5], np.float32), "weight": floats(32, 32, 3, 3) / 16}
+    made = model(nodes, {"x": (FLOAT, [1, 32, "h", "w"])}, ["y"], constants, opset=18)
+    library = lw.compile(made, TARGET, jobs=1)
+    served = [c.implementation for f in library.functions for c in f.choices if c.call.startswith("layout_transform")]
+    assert set(served) == {"layout_transform.registers"}
+    run = lw.Engine(library, threads=1)
+    for h, w in ((1, 1), (4, 7), (12, 5)):
+        x = floats(1, 32, h, w)
+        np.testing.assert_allclose(run([x])[0], onnx_evaluator(made).run(None, {"x": x})[0], rtol=1e-3, atol=1e-3)
