@@ -192,6 +192,10 @@ def _given_shape(argument: str, name: object, shape: object) -> GivenShape:
     return tuple(None if number == -1 else number for number in numbers)
 
 
+class NegativeExtentError(TypeInferenceError):
+    """An extent is below 0."""
+
+
 def tensor_type(shape: Sequence[ExprLike], kind: str | DType | np.dtype[Any] | type[Any]) -> TensorType:
     """A tensor type from extents (numbers or index expressions) and a dtype.
 
@@ -202,7 +206,7 @@ def tensor_type(shape: Sequence[ExprLike], kind: str | DType | np.dtype[Any] | t
     extents = tuple(map(_extent, shape))
     for extent in extents:
         if (number := const_int(extent)) is not None and number < 0:
-            raise TypeInferenceError(f"a tensor has no negative extents, found {[str(e) for e in extents]}")
+            raise NegativeExtentError(f"a tensor has no negative extents, found {[str(e) for e in extents]}")
     return TensorType(extents, dtype(kind))
 
 

@@ -23,6 +23,7 @@ from ...base.dtype import INDEX
 from ...base.errors import ExpressionError, IndexRangeError, ModelError, TypeInferenceError
 from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var, tensor_of
+from ...graph.types import NegativeExtentError
 from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Binary, Dimension, Expr
@@ -252,6 +253,11 @@ def _apart(symbols: Sequence[Symbol]) -> dict[Symbol, int]:
     return {symbol: value * 4**k for k, (symbol, value) in enumerate(reversed(_large(symbols).items()))}
 
 
+def _one_large(symbols: Sequence[Symbol], symbol: Symbol) -> dict[Symbol, int]:
+    """Small values for all but one."""
+    return {**dict(zip(symbols, _primes(len(symbols), SMALLER[-1]), strict=True)), symbol: LARGE}
+
+
 def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr, Expr]:
     """Numbers for one or two dimensions, out of the extents of the arguments, that the call holds for."""
     extents = extents_of(a.type for a in call.args)
@@ -278,6 +284,8 @@ class _Problem:
     text: str
     values: Numbers
     differing: tuple[Expr, Expr] | None = None
+    negative: bool = False
+    """Whether an extent is below 0 for these values."""
 
 
 def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProxyType({})) -> _Problem | None:
@@ -285,12 +293,20 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
 
     Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
     Then the other one of two is larger: ``min(n, m)`` should not be n by chance. Smaller ones are tried where a
-    dimension divides: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones.
+    dimension divides: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones. Where an extent is below 0, as that of
+    ``x[n * m :]`` may be, each run checks that, and one large number among small ones is tried.
     """
     trials = [_large(symbols), _large(symbols, 2), *([_large(symbols[::-1])] if len(symbols) > 1 else ())]
     if any(map(_has_open_divisor, extents_of(a.type for a in call.args))):
         trials.append(_smaller(trials[0], SMALLER[-1]))
-    return next((p for values in trials if (p := _problem_at(call, {**values, **known})) is not None), None)
+    for values in trials:
+        found = _problem_at(call, {**values, **known})
+        others = (_one_large(symbols, symbol) for symbol in symbols)
+        while found is not None and found.negative and (other := next(others, None)) is not None:
+            found = _problem_at(call, {**other, **known})
+        if found is not None:
+            return found
+    return None
 
 
 def _has_open_divisor(extent: Expr) -> bool:
@@ -327,6 +343,8 @@ def _problem_of(call: Call, values: Numbers) -> _Problem | None:
     except ExtentUndecided as error:
         decided = all(const_int(extent) is not None for extent in extents_of([with_numbers(call.type, values)]))
         return None if decided else _Problem(str(error), values)
+    except NegativeExtentError as error:
+        return _Problem(str(error), values, negative=True)
     except (TypeInferenceError, ExpressionError) as error:
         return _Problem(str(error), values)
     return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)
@@ -357,12 +375,13 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol, known: int) ->
     """The smallest value of a dimension, from ``known`` on, that the call holds for, if it holds for all larger ones.
 
     It is tried beside others that are large, and with all of them alike: two names may be of one dimension, as of the
-    batch of two inputs, by which an extent is divided."""
+    batch of two inputs, by which an extent is divided. That extents are not below 0 each run checks by itself."""
     large = _large(symbols)
 
     def holds(number: int) -> bool:
         trials = ({**large, symbol: number}, dict.fromkeys(symbols, number))
-        return any(_problem_at(call, values) is None for values in trials)
+        problems = [_problem_at(call, values) for values in trials]
+        return any(problem is None or problem.negative for problem in problems)
 
     return known if holds(known) else bisect(range(large[symbol]), False, known + 1, key=holds)
 

@@ -264,3 +264,30 @@ def test_one_element_at_a_place_of_the_run_broadcasts():
         np.testing.assert_array_equal(engine([many, row, np.array(at)])[0], row / many[at])
     with pytest.raises(lw.RuntimeArgumentError):
         engine([many, row, np.array(5)])
+
+
+def test_parts_that_are_left_of_products_of_counts():
+    """As patches behind the token of a class: for most numbers of n and of two counts the rest is below 0."""
+    nodes = [node for k in "ab" for node in (
+        helper.make_node("NonZero", [k], [f"{k}_found"]),
+        helper.make_node("Size", [f"{k}_found"], [f"{k}_count"]),
+    )]  # fmt: skip
+    nodes += [
+        helper.make_node("Mul", ["a_count", "b_count"], ["product"]),
+        helper.make_node("Unsqueeze", ["product", "axes"], ["second"]),
+        helper.make_node("Shape", ["x"], ["n"], end=1),
+        helper.make_node("Sub", ["n", "second"], ["first"]),
+        helper.make_node("Concat", ["first", "second"], ["parts"], axis=0),
+        helper.make_node("Split", ["x", "parts"], ["left", "right"], axis=0),
+        helper.make_node("Concat", ["right", "left"], ["y"], axis=0),
+    ]
+    kinds = {"x": (TensorProto.FLOAT, ["n", 4]), "a": (TensorProto.BOOL, ["a"]), "b": (TensorProto.BOOL, ["b"])}
+    inputs = [helper.make_tensor_value_info(name, *kind) for name, kind in kinds.items()]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "patches", inputs, [y], [helper.make_tensor("axes", 7, [1], [0])])
+    engine = lw.Engine(lw.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), jobs=1))
+    x, a, b = floats(7, 4), np.array([True, False, True]), np.array([True, True, True])
+    np.testing.assert_array_equal(engine([x, a, b])[0], np.roll(x, 6, 0))
+    np.testing.assert_array_equal(engine([x, a, ~b])[0], x)
+    with pytest.raises(lw.RuntimeArgumentError, match="negative"):
+        engine([x[:5], a, b])
