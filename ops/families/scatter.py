@@ -100,8 +100,8 @@ def _scatter_elements_relation(types: Sequence[Type], attrs: ScatterElementsAttr
     if data.ndim != indices.ndim:
         raise TypeInferenceError(f"data of rank {data.ndim} needs indices of that rank, found {indices.ndim}")
     axis = normalize_axis(attrs.axis, data.ndim)
-    check_within(indices.shape, data.shape, axis)
     _same_shape(updates, indices.shape)
+    check_within(indices.shape, data.shape, axis)
     return data
 
 

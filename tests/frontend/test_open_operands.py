@@ -130,3 +130,12 @@ def test_operands_of_empty_axes():
             given = {f"i{k}": operand for k, operand in enumerate([x, *operands])}
             (wanted,) = ReferenceEvaluator(model).run(None, given)
             np.testing.assert_array_equal(engine([x, *operands])[0], wanted)
+
+
+def test_updates_are_as_many_as_indices():
+    """Extents of both are open, where those of the data are known: indices may be fewer, updates may not."""
+    data, indices = np.zeros((3, 5), np.float32), np.array([[0, 1, 2, 3], [1, 2, 3, 4]])
+    engine = check("ScatterElements", [data, indices, np.ones((2, 4), np.float32)], opset=18, axis=1)
+    for shape in ((2, 2), (1, 4), (2, 5)):
+        with pytest.raises(lw.RuntimeArgumentError, match="should have extent"):
+            engine([data, indices, np.ones(shape, np.float32)])
