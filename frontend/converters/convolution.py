@@ -166,7 +166,9 @@ register("GlobalMaxPool", (1, 22), lambda node: global_pool.global_max_pool(node
 
 @converter("Col2Im", 18)
 def _col2im(node: OnnxNode) -> Node:
-    if not (isinstance(node[1], Constant) and isinstance(node[2], Constant)):
+    """Of an open number of rows a run tells how many channels there are."""
+    rows_known = node.rank != 3 or const_int(node.type().shape[1]) is not None
+    if not (rows_known and isinstance(node[1], Constant) and isinstance(node[2], Constant)):
         return col2im_of_run(node)
     image, window = node.required_constant(1, "image_shape"), node.required_constant(2, "block_shape")
     return col2im(
