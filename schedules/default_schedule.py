@@ -9,7 +9,7 @@ from ..base.target import Target
 from ..ir.constants import const_int
 from ..ir.expr import Axis, Call, TensorRead
 from ..ir.open_extents import LONG
-from ..ir.visit import walk
+from ..ir.visit import tensor_reads, walk
 from ..lowering.access_strides import stride_along, strides_along
 from ..lowering.rules.ragged import has_ragged_loops
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
@@ -49,8 +49,8 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassoc
     for stage in schedule.state.stages:
         may_change = isinstance(stage.place, Root) and not has_ragged_loops(stage)
         if stage.is_compute and may_change and stage.compute.reduction is not None:
-            _close_gaps(schedule, stage.name)
-            if reassociate:
+            closed = _close_gaps(schedule, stage.name)
+            if reassociate and not closed:
                 _fold_in_lanes(schedule, stage.name, target)
     for stage in schedule.state.stages:
         if stage.is_compute and not is_inlined(schedule.state, stage.name):
@@ -58,19 +58,24 @@ def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassoc
     return schedule
 
 
-def _close_gaps(schedule: Schedule, name: str) -> None:
-    """Copy what a reduction uses often into an order in which its lanes read neighbours."""
+def _close_gaps(schedule: Schedule, name: str) -> bool:
+    """Copy what a reduction uses often into an order in which its lanes read neighbours; gives whether all that it
+    reads is in such an order then."""
     op = schedule.state.stage(name).compute
     if not op.axis:
-        return
+        return False
     lanes = best_lanes(op, schedule[name].bodies).var
+    copies: list[Tensor] = []
     for tensor in op.inputs:
         read = only_read(op, tensor)
         at = None if read is None or stride_along(read, lanes) in (0, 1) else moving_index(read, lanes)
         if at is None or uses_of(op, tensor) < COPIED_USES:
             continue
-        copy = schedule[schedule.cache_read(tensor, "global", [name])]
-        copy.transform_layout(with_last(tensor.ndim, *at))
+        copies.append(schedule.cache_read(tensor, "global", [name]))
+        schedule[copies[-1]].transform_layout(with_last(tensor.ndim, *at))
+    reads = (read for body in schedule[name].bodies for read in tensor_reads(body))
+    others = (read for read in reads if all(read.tensor is not copy for copy in copies))
+    return all(stride_along(read, lanes) in (0, 1) for read in others)
 
 
 def _fold_in_lanes(schedule: Schedule, name: str, target: Target) -> None:

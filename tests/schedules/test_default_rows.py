@@ -1,4 +1,5 @@
-"""The default schedule's register tile, where no number of rows divides those that there are, or these are open."""
+"""The default schedule's register tile, where no number of rows divides those that there are, or these are open, or
+where the columns are those of a copy."""
 
 import numpy as np
 import pytest
@@ -53,3 +54,21 @@ def test_open_rows_that_share_nothing_are_summed_one_by_one():
     c = te.compute((rows, 64), lambda i, j: te.sum(a[i, k, j], axis=k), name="c")
     schedule = default_schedule([c], lw.resolve_target("x86-64-v3"))
     assert "peel" not in str(schedule.trace)
+
+
+@pytest.mark.parametrize(("rows", "copied"), [(1, False), (8, True), (te.var("rows"), True)], ids=["1", "8", "open"])
+def test_a_factor_whose_gaps_a_copy_closes_is_not_summed_in_lanes_as_well(rows, copied):
+    a, b = te.placeholder((rows, 64), name="a"), te.placeholder((48, 64), name="b")
+    k = te.reduce_axis((0, 64), name="k")
+    c = te.compute((rows, 48), lambda i, j: te.sum(a[i, k] * b[j, k], axis=k), name="c")
+    target = lw.resolve_target("x86-64-v3")
+    schedule = default_schedule([c], target)
+    steps = str(schedule.trace)
+    assert ("cache_read" in steps, "rfactor" in steps) == (copied, not copied)
+    func = lw.lower(schedule, [a, b, c], target=target)
+    rng = np.random.default_rng(0)
+    count = rows if isinstance(rows, int) else 5
+    x, y = rng.standard_normal((count, 64)).astype(np.float32), rng.standard_normal((48, 64)).astype(np.float32)
+    found = np.empty((count, 48), np.float32)
+    lw.interpret(func)(x, y, found)
+    np.testing.assert_allclose(found, x.astype(np.float64) @ y.T, rtol=1e-4, atol=1e-5)
