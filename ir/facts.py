@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .constants import FALSE, TRUE
+from .counterexamples import Examples
 from .expr import Binary, Compare, CompareOp, Const, Expr, ExprLike, Logical, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
 from .linear import Factors, Linear, linear_of, monomial_key
 from .makers import as_index
 from .modular import Congruence, ModularAnalysis
-from .proof_search import Search, is_plain
+from .proof_search import Search
 from .stmt import PrimFunc, Stmt
 from .visit import reads_memory
 
@@ -30,17 +32,19 @@ class Facts:
     """What is known. Make one from ``NO_FACTS`` by ``with_range`` and ``with_condition``.
 
     ``ranges`` bound variables (and other parts of expressions) by constants; each form in ``bounds`` is >= 0;
-    ``known`` says which conditions hold or fail. The underscored fields remember answers.
+    ``known`` says which conditions hold or fail, ``outer`` has examples for the facts that these add to. The
+    underscored fields remember answers.
     """
 
     ranges: Mapping[Expr, Interval] = field(default_factory=dict)
     bounds: tuple[Linear, ...] = ()
     congruences: Mapping[Expr, Congruence] = field(default_factory=dict)
     known: Mapping[Expr, bool] = field(default_factory=dict)
+    outer: Examples | None = None
     _intervals: list[IntervalAnalysis] = field(default_factory=list, init=False)
     _moduli: list[ModularAnalysis] = field(default_factory=list, init=False)
     _about: dict[Factors, list[Linear]] = field(default_factory=dict, init=False)
-    _plain: list[bool] = field(default_factory=list, init=False)
+    _examples: list[Examples] = field(default_factory=list, init=False)
     _proved: dict[tuple[Hashable, ...], bool] = field(default_factory=dict, init=False)
     _derived: dict[tuple[Expr, ...], Facts] = field(default_factory=dict, init=False)
     simplified: dict[Expr | Stmt, Expr | Stmt] = field(default_factory=dict, init=False)
@@ -81,7 +85,7 @@ class Facts:
     def with_interval(self, e: Expr, interval: Interval) -> Facts:
         """Add that an integer expression lies in a constant interval."""
         known = self.ranges.get(e, EVERYTHING)
-        return replace(self, ranges={**self.ranges, e: known.intersect(interval)})
+        return self._with(ranges={**self.ranges, e: known.intersect(interval)})
 
     def with_condition(self, condition: Expr) -> Facts:
         """Add that a condition holds. Conditions on vectors and floats add nothing beyond themselves."""
@@ -162,11 +166,15 @@ class Facts:
             self._intervals.append(made)
         return self._intervals[0]
 
-    def has_plain_bounds(self) -> bool:
-        """Whether the bounds speak of sums of variables only."""
-        if not self._plain:
-            self._plain.append(all(is_plain(form) for form in self.bounds))
-        return self._plain[0]
+    def examples(self) -> Examples:
+        """Numbers that the facts allow."""
+        if not self._examples:
+            self._examples.append(Examples(self.ranges, self.bounds, self.outer))
+        return self._examples[0]
+
+    def _with(self, **added: Any) -> Facts:
+        """The facts with other fields, to which something was added."""
+        return replace(self, outer=None if self is NO_FACTS else self.examples(), **added)
 
     def about(self, factors: Factors) -> list[Linear]:
         """The bounds in which a term occurs."""
@@ -193,7 +201,7 @@ class Facts:
                     ranges[factor] = ranges.get(factor, EVERYTHING).intersect(Interval(1, None))
             if len(bounds) < _MAX_CONDITIONS:
                 bounds.append(form)
-        return replace(self, ranges=ranges, bounds=tuple(bounds))
+        return self._with(ranges=ranges, bounds=tuple(bounds))
 
     def _are_nonnegative(self, factors: Factors) -> bool:
         return all(self.within(factor, 0, None) for factor in factors)
@@ -203,7 +211,7 @@ class Facts:
         condition itself counts as true and its negation as false, up to a limited number of conditions."""
         facts = self
         if len(self.known) < _MAX_CONDITIONS:
-            facts = replace(self, known={**self.known, condition: True, negate(condition): False})
+            facts = self._with(known={**self.known, condition: True, negate(condition): False})
         match condition:
             case Compare(op, a, b) if a.dtype.is_index and a.dtype.lanes == 1:
                 return facts.with_index_compare(op, a, b)
@@ -246,7 +254,7 @@ class Facts:
         match a, b:
             case Binary("%", x, Const(value=int() as c)), Const(value=int() as r) if c > 0:
                 stronger = Congruence(c, r).intersect(self.congruences.get(x, Congruence(1, 0)))
-                return replace(self, congruences={**self.congruences, x: stronger})
+                return self._with(congruences={**self.congruences, x: stronger})
             case _:
                 return self
 

@@ -1,7 +1,7 @@
 """The search behind ``Facts.nonnegative``: from what is known to be >= 0 to whether a form is >= 0.
 
 It subtracts multiples of known bounds until intervals decide, a bounded Fourier–Motzkin elimination, and takes min, max
-and choices apart by cases. Incomplete: "no" says "not found".
+and choices apart by cases. A form that an example refutes is followed no further. Incomplete: "no" says "not found".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .expr import Binary, Const, Expr, IfThenElse, Select, Var
+from .expr import Binary, Const, Expr, IfThenElse, Select
 from .linear import Linear, Term, linear_of, monomial_key
 
 if TYPE_CHECKING:
@@ -44,23 +44,10 @@ class Search:
         self._steps += 1
         if depth == 0 or self._steps > _SEARCH_STEPS or not form.terms:
             return False
-        # An open term must go at some time, if only together with another: a bound of `n // 8` takes `n` away.
-        if opened and self._has_dead_end(form, opened):
+        if self._facts.examples().refute(form):
             return False
         ways = (self._by_cases, self._by_bounds, self._by_divisor)
         return any(way(form, term, depth) for term in opened + bounded for way in ways)
-
-    def _has_dead_end(self, form: Linear, opened: list[Term]) -> bool:
-        """Whether nothing known could take away one of the open terms.
-
-        Asked only where all is plain variables: what is known of ``n // 8`` may take away n.
-        """
-        return self._facts.has_plain_bounds() and is_plain(form) and any(map(self._is_dead_end, opened))
-
-    def _is_dead_end(self, term: Term) -> bool:
-        """Whether no bound has a term with its sign."""
-        bounds = self._facts.about(term.factors)
-        return not any((bound.terms[term.factors].coefficient > 0) == (term.coefficient > 0) for bound in bounds)
 
     def _by_bounds(self, form: Linear, term: Term, depth: int) -> bool:
         """Use a known bound to get rid of a term."""
@@ -153,11 +140,6 @@ class Search:
                     yield linear_of(a).plus(x, -1)
             case _:
                 return
-
-
-def is_plain(form: Linear) -> bool:
-    """Whether every term of a form is one variable times a number."""
-    return all(len(factors) == 1 and isinstance(factors[0], Var) for factors in form.terms)
 
 
 def _only(form: Linear, term: Term) -> Linear:
