@@ -18,7 +18,8 @@ from ...ir.constants import ONE
 from ...ops.definition.registry import get_op, op_of
 from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS
-from ...ops.families.pool import AVG_POOL, AvgPoolAttrs
+from ...ops.families.pool import AVG_POOL
+from ...ops.families.pool_windows import AvgPoolAttrs
 
 ADD = get_op("add")
 CONV_OPS = tuple(op for op, _ in CONVS.values())

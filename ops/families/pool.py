@@ -25,7 +25,6 @@ from ...ir.makers import as_index
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, naming, per_axis
-from ..definition.attrs import Attrs, all_non_negative, all_positive, attr, one_of, positive
 from ..definition.condition import clause
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
@@ -34,13 +33,22 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_compute, register_reduce_schedule, register_strategy
 from .conv.flat import lanes_for
+from .pool_windows import (
+    AvgPoolAttrs,
+    LpPoolAttrs,
+    MaxPoolIndicesAttrs,
+    PoolAttrs,
+    WindowAttrs,
+    place_of,
+    read_of,
+    spatial_of,
+    taps_of,
+)
 from .separable_pool import Fold, PooledStages, SeparablePool
 from .window import (
-    LAYOUT,
     AutoPad,
     axis_extents,
     check_ranks,
-    inside,
     rank_in,
     resolve_padding,
     spatial_axes,
@@ -48,57 +56,6 @@ from .window import (
 )
 
 GROUP = OpGroup.POOLING
-
-
-@dataclass(frozen=True)
-class WindowAttrs(Attrs):
-    """The attributes of windows that pools share."""
-
-    window: tuple[int, ...] = attr("extents of the window, per spatial axis", check=all_positive)
-    strides: tuple[int, ...] = attr("step of the window, per spatial axis", check=all_positive)
-    padding: tuple[int, ...] = attr("border around the spatial axes: all begins, then all ends", check=all_non_negative)
-    dilation: tuple[int, ...] = attr("distance of the window's elements, per spatial axis", check=all_positive)
-    ceil_mode: bool = attr("whether a last window may reach beyond the padding", default=False)
-
-    @property
-    def primal(self) -> Layout:
-        """The layout of x with every axis whole: N, C, and as many spatial axes as the window has."""
-        return Layout(f"NC{spatial_axes(len(self.window))}")
-
-
-@dataclass(frozen=True)
-class PoolAttrs(WindowAttrs):
-    """The attributes of ``nn.max_pool``, and those that other pools share."""
-
-    layout: str = attr(LAYOUT, default="")
-
-    @property
-    def data(self) -> Layout:
-        """The layout of x and of the result; N, C, … unless another one is given."""
-        return Layout(self.layout) if self.layout else self.primal
-
-
-@dataclass(frozen=True)
-class AvgPoolAttrs(PoolAttrs):
-    """The attributes of ``nn.avg_pool``."""
-
-    count_include_pad: bool = attr("whether padding counts as elements, of value 0", default=False)
-
-
-@dataclass(frozen=True)
-class LpPoolAttrs(PoolAttrs):
-    """The attributes of ``nn.lp_pool``."""
-
-    p: int = attr("exponent of the norm", default=2, check=positive)
-
-
-@dataclass(frozen=True)
-class MaxPoolIndicesAttrs(WindowAttrs):
-    """The attributes of ``nn.max_pool_with_indices``, whose x is N, C, … always."""
-
-    storage_order: int = attr(
-        "indices count the spatial axes row-major (0) or column-major (1)", default=0, check=one_of(0, 1)
-    )
 
 
 # Types
@@ -145,37 +102,12 @@ def _indices_relation(types: Sequence[Type], attrs: WindowAttrs) -> TupleType:
 # Computes
 
 
-def _place(
-    spatial: Sequence[Expr], attrs: WindowAttrs, o: Sequence[Expr], taps: Sequence[Axis]
-) -> tuple[tuple[Expr, ...], Expr]:
-    """Where a tap of an output's window reads, and whether that is inside the tensor."""
-    rank = len(o)
-    place = tuple(o[d] * attrs.strides[d] + taps[d] * attrs.dilation[d] - attrs.padding[d] for d in range(rank))
-    return place, inside(place, spatial, attrs.padding, [attrs.ceil_mode] * rank)
-
-
-def _taps(attrs: WindowAttrs) -> list[Axis]:
-    return [te.reduce_axis((0, extent), name=f"r{d}") for d, extent in enumerate(attrs.window)]
-
-
-def _read(x: te.Tensor, attrs: PoolAttrs, index: Sequence[Axis], taps: Sequence[Axis]) -> tuple[Expr, Expr]:
-    """What a tap of the window of the output at ``index`` reads, and whether that is inside the tensor."""
-    n, c, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
-    place, valid = _place(_spatial(x.shape, attrs), attrs, o, taps)
-    return x[source_index((n, c, *place), attrs.data, attrs.primal)], valid
-
-
-def _spatial(shape: Sequence[Expr], attrs: PoolAttrs) -> tuple[Expr, ...]:
-    """The spatial extents of a tensor in the layout."""
-    return tuple(shape[attrs.data.position(axis)] for axis in spatial_axes(len(attrs.window)))
-
-
 def _max(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     (x,) = inputs
-    taps = _taps(attrs)
+    taps = taps_of(attrs, spatial_of(x.shape, attrs))
 
     def element(*index: Axis) -> Expr:
-        value, valid = _read(x, attrs, index, taps)
+        value, valid = read_of(x, attrs, index, taps)
         return te.max(te.if_then_else(valid, value, te.min_value(x.dtype)), axis=taps)
 
     return te.compute(tensor_argument(result, "result").shape, element, name="max_pool")
@@ -183,12 +115,12 @@ def _max(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type) -> Tensors:
     (x,) = inputs
-    taps = _taps(attrs)
+    taps = taps_of(attrs, x.shape[2:])
     values, _ = leaf_types(result)
     shape = values.shape
 
     def element(n: Axis, c: Axis, *o: Axis) -> tuple[Expr, ...]:
-        place, valid = _place(x.shape[2:], attrs, [as_index(i) for i in o], taps)
+        place, valid = place_of(x.shape[2:], attrs, [as_index(i) for i in o], taps)
         return te.argmax(x[(n, c, *place)], axis=taps, where=valid)
 
     best, tap = te.compute(shape, element, name="max_pool.best")
@@ -197,8 +129,8 @@ def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type)
         within = as_index(tap[(n, c, *o)])
         place: list[Expr] = [ZERO] * len(o)
         for d in reversed(range(len(o))):
-            place[d] = o[d] * attrs.strides[d] + within % attrs.window[d] * attrs.dilation[d] - attrs.padding[d]
-            within = within // attrs.window[d]
+            place[d] = o[d] * attrs.strides[d] + within % taps[d].extent * attrs.dilation[d] - attrs.padding[d]
+            within = within // taps[d].extent
         order = range(len(o)) if attrs.storage_order == 0 else reversed(range(len(o)))
         flat = as_index(n) * x.shape[1] + c
         for d in order:
@@ -213,11 +145,11 @@ def _sum_pool(
     x: te.Tensor, attrs: PoolAttrs, shape: tuple[Expr, ...], term: Callable[[Expr], Expr], name: str
 ) -> te.Tensor:
     """The sums over windows, of terms of the elements inside the tensor."""
-    taps = _taps(attrs)
+    taps = taps_of(attrs, spatial_of(x.shape, attrs))
     zero = te.const(0, accumulator(x.dtype))
 
     def element(*index: Axis) -> Expr:
-        value, valid = _read(x, attrs, index, taps)
+        value, valid = read_of(x, attrs, index, taps)
         return te.sum(te.if_then_else(valid, term(widened(value)), zero), axis=taps)
 
     return te.compute(shape, element, name=name)
@@ -233,7 +165,7 @@ def _avg(attrs: AvgPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 
 def _mean_of(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Callable[[Expr, Sequence[Axis]], Expr]:
     """What the sum of a window becomes at a place of the result."""
-    extents = list(zip(_spatial(x.shape, attrs), _spatial(kind.shape, attrs), strict=True))
+    extents = list(zip(spatial_of(x.shape, attrs), spatial_of(kind.shape, attrs), strict=True))
 
     def mean(total: Expr, index: Sequence[Axis]) -> Expr:
         _, _, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)

@@ -252,6 +252,41 @@ def test_rows_of_open_length_are_folded_axis_by_axis(case, kind, target):
         np.testing.assert_allclose(engine([given])[0], windows.pool(given, *rest, fold), rtol=1e-5, atol=1e-5)
 
 
+LONG = {
+    "in both axes": ((320, 320), (320, 320), (0,) * 4, (1, 1)),
+    "padded": ((20, 17), (3, 2), (2, 3, 16, 9), (1, 1)),
+    "dilated": ((17, 18), (3, 2), (24, 12, 33, 33), (3, 2)),
+}
+
+
+@pytest.mark.parametrize("case", LONG)
+@pytest.mark.parametrize("kind", poolings())
+def test_taps_of_long_windows_end_where_the_image_does(ops, kind, case):
+    """Exporters write the mean over an image as a window of its size, which stays when the image becomes smaller."""
+    window, *rest = LONG[case]
+    make, extra, fold = poolings()[kind]
+    options = dict(zip(("strides", "padding", "dilation"), rest, strict=True), window=window, ceil_mode=True, **extra)
+    x = lw.var("x", (1, 3, dimension("h"), dimension("w")))
+    library = lw.compile(lw.Function([x], make(x, **options)), jobs=1)
+    engine = lw.Engine(library)
+    for height, width in ((4, 4), (1, 7), (33, 5)):
+        given = rng.normal(size=(1, 3, height, width)).astype(np.float32)
+        wanted = windows.pool(given, window, *rest, True, fold)
+        np.testing.assert_allclose(engine([given])[0], wanted, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(ops.apply(make, given, native=True, **options), wanted, rtol=1e-5, atol=1e-5)
+    work = next(f for f in library.functions if f.choices)
+    assert "< 320" not in work.loop_ir
+
+
+@pytest.mark.parametrize("case", LONG)
+def test_indices_in_long_windows_are_places_in_x(ops, case):
+    window, *rest = LONG[case]
+    options = dict(zip(("strides", "padding", "dilation"), rest, strict=True), window=window, ceil_mode=True)
+    a = rng.integers(0, 5, size=(1, 2, 6, 9)).astype(np.float32)
+    _, found = ops.apply(max_pool_with_indices, a, native=True, **options)
+    np.testing.assert_array_equal(found, windows.max_pool_indices(a, window, *rest, True))
+
+
 def test_open_rows_take_no_memory_of_their_length():
     """The columns of a tile's windows are in registers, and what is loaded of x are whole vectors or parts of them."""
     x = lw.var("x", (1, 16, dimension("h"), dimension("w")))
