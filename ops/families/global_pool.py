@@ -31,7 +31,7 @@ from ..definition.pattern_schedules import reduce_schedule
 from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_strategy
-from .pool import power_of_magnitude, root
+from .pool_windows import power_of_magnitude, root
 from .reduce import RowStages, RowTotals, fold_axes, short_rows_schedule
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
@@ -56,15 +56,15 @@ class GlobalLpPoolAttrs(GlobalPoolAttrs):
 
 def _relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType:
     x = tensor_argument(types[0], "x")
-    layout, axes = _layout(attrs, x)
+    layout, axes = _layout(attrs.layout, x)
     extents = axis_extents(x, layout.text, f"NC{axes}", "C", ("x", "layout"))
     return TensorType(layout.shape({**extents, **dict.fromkeys(axes, ONE)}), x.dtype)
 
 
-def _layout(attrs: GlobalPoolAttrs, x: TensorType) -> tuple[Layout, str]:
-    """The layout of x, and its spatial axes."""
-    axes = spatial_axes(rank_in(x, attrs.layout))
-    return Layout(attrs.layout or f"NC{axes}"), axes
+def _layout(text: str, x: TensorType) -> tuple[Layout, str]:
+    """The layout of x, that of planes unless one is given, and its spatial axes."""
+    axes = spatial_axes(rank_in(x, text))
+    return Layout(text or f"NC{axes}"), axes
 
 
 def _float_relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType:
@@ -74,8 +74,8 @@ def _float_relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType
     return result
 
 
-def _fold(
-    attrs: GlobalPoolAttrs,
+def fold_planes(
+    layout: str,
     x: te.Tensor,
     result: TensorType,
     term: Callable[[Expr], Expr],
@@ -84,15 +84,15 @@ def _fold(
     order: LaneOrder | None,
 ) -> RowStages:
     """The terms of all elements of a channel, folded, in the shape of the result; by an ``order`` planes are rows."""
-    layout, axes = _layout(attrs, result)
-    if layout is Layout(f"NC{axes}"):
+    made, axes = _layout(layout, result)
+    if made is Layout(f"NC{axes}"):
         if order is None:
             sums = RowTotals(_fold_in_lanes(x, term, fold, name), x.shape[:2])
         else:
             sums = fold_axes(f"{name}.whole", x.shape, range(2, x.ndim), fold, lambda i: term(x[i]), order)
         whole = te.compute(result.shape, lambda n, c, *_: sums[n, c], name=f"{name}.all")
         return RowStages(whole, (sums.tensor,))
-    positions = {layout.position(axis): te.reduce_axis((0, x.shape[layout.position(axis)]), name=axis) for axis in axes}
+    positions = {made.position(axis): te.reduce_axis((0, x.shape[made.position(axis)]), name=axis) for axis in axes}
 
     def element(*index: Axis) -> Expr:
         source = term(x[tuple(positions.get(d, i) for d, i in enumerate(index))])
@@ -121,7 +121,7 @@ def _max(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        folded = _fold(attrs, x, kind, lambda value: value, te.max, "global_max_pool", order)
+        folded = fold_planes(attrs.layout, x, kind, lambda value: value, te.max, "global_max_pool", order)
         whole = folded.result
         return RowStages(te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool"), folded.totals)
 
@@ -132,9 +132,9 @@ def _avg(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        folded = _fold(attrs, x, kind, widened, te.sum, "global_avg_pool", order)
+        folded = fold_planes(attrs.layout, x, kind, widened, te.sum, "global_avg_pool", order)
         count = as_index(1)
-        layout, axes = _layout(attrs, kind)
+        layout, axes = _layout(attrs.layout, kind)
         for axis in axes:
             count = count * x.shape[layout.position(axis)]
         count = te.cast(count, accumulator(x.dtype))
@@ -153,7 +153,7 @@ def _lp(order: LaneOrder | None) -> Compute:
         def power(value: Expr) -> Expr:
             return power_of_magnitude(widened(value), attrs.p)
 
-        folded = _fold(attrs, x, kind, power, te.sum, "global_lp_pool", order)
+        folded = fold_planes(attrs.layout, x, kind, power, te.sum, "global_lp_pool", order)
         whole = folded.result
         norm = te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
         return RowStages(norm, folded.totals)
@@ -184,7 +184,7 @@ def _register(
     @register_strategy(op)
     def strategy(attrs: GlobalPoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         x = tensor_argument(inputs[0], "x")
-        layout, axes = _layout(attrs, x)
+        layout, axes = _layout(attrs.layout, x)
         made = OpStrategy()
         made.add_implementation(compute(None), reduce_schedule.for_target(target), f"{name}.generic")
         planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)

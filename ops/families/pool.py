@@ -23,9 +23,10 @@ from ...ir.expr import Axis, Expr
 from ...ir.facts import NO_FACTS, prove
 from ...ir.makers import as_index
 from ...te.tensor import Tensors
+from ..definition import folds
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, naming, per_axis
-from ..definition.condition import clause
+from ..definition.condition import Clause, clause
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
@@ -33,17 +34,22 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_compute, register_reduce_schedule, register_strategy
 from .conv.flat import lanes_for
+from .global_pool import fold_planes
 from .pool_windows import (
+    LONG_WINDOW,
     AvgPoolAttrs,
     LpPoolAttrs,
     MaxPoolIndicesAttrs,
     PoolAttrs,
     WindowAttrs,
     place_of,
+    power_of_magnitude,
     read_of,
+    root,
     spatial_of,
     taps_of,
 )
+from .reduce import RowStages
 from .separable_pool import Fold, PooledStages, SeparablePool
 from .window import (
     AutoPad,
@@ -198,18 +204,31 @@ def _lp(attrs: LpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.compute(kind.shape, lambda *i: te.cast(root(sums[i], attrs.p), kind.dtype), name="lp_pool")
 
 
-def power_of_magnitude(value: Expr, p: int) -> Expr:
-    """The magnitude of a value to the power p, |value|ᵖ."""
-    if p == 2:
-        return value * value
-    return te.abs(value) if p == 1 else te.power(te.abs(value), te.const(p, value.dtype))
+# Whole images
 
 
-def root(value: Expr, p: int) -> Expr:
-    """The p-th root of a value that is not negative."""
-    if p == 2:
-        return te.sqrt(value)
-    return value if p == 1 else te.power(value, te.const(1 / p, value.dtype))
+def _whole(name: str, make: MakeFold, fold: folds.Fold) -> Compute:
+    """The only window of each channel, which all of the image is in."""
+
+    def compute(attrs: PoolAttrs, inputs: Tensors, result: Type) -> RowStages:
+        (x,) = inputs
+        kind = tensor_argument(result, "result")
+        parts = make(attrs, x, kind)
+        folded = fold_planes(attrs.layout, x, kind, parts.term, fold, name, None)
+        whole = folded.result
+        return RowStages(te.compute(kind.shape, lambda *i: parts.finish(whole[i], i), name=name), folded.totals)
+
+    return compute
+
+
+def _are_whole(attrs: PoolAttrs, x: TensorType, result: TensorType) -> list[Clause]:
+    """There is one window, and all of the image is in it; asked of long windows only."""
+    rank = len(attrs.window)
+    long = all(window > LONG_WINDOW for window in attrs.window) and set(attrs.dilation) == {1}
+    reach = [window - begin for window, begin in zip(attrs.window, attrs.padding[:rank], strict=True)]
+    inside = [extent <= most for extent, most in zip(spatial_of(x.shape, attrs), reach, strict=True)]
+    single = [outputs <= 1 for outputs in spatial_of(result.shape, attrs)]
+    return [clause("long windows", long), *(clause("an image in one window", each) for each in (*inside, *single))]
 
 
 # Axis by axis
@@ -264,6 +283,7 @@ def _register(
     compute: Compute,
     relation: Callable[[Sequence[Type], Any], Type],
     fold: MakeFold,
+    reducer: folds.Fold,
 ) -> Op:
     arguments = [("x", "[N, C, spatial…], or in its layout")]
     pattern = OpPattern.OUT_ELEMENTWISE_FUSABLE
@@ -275,16 +295,19 @@ def _register(
         made = OpStrategy()
         made.add_implementation(compute, reduce_schedule.for_target(target), f"{name}.generic")
         _add_separable(made, attrs, inputs, result, target, fold)
+        with made.specialized(*_are_whole(attrs, tensor_argument(inputs[0], "x"), tensor_argument(result, "result"))):
+            compute_whole = _whole(name.removeprefix("nn."), fold, reducer)
+            made.add_implementation(compute_whole, reduce_schedule.for_target(target), f"{name}.whole", plevel=15)
         return made
 
     return op
 
 
 MAX_POOL = _register(
-    "nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, _max, _relation, _max_fold
+    "nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, _max, _relation, _max_fold, te.max
 )
-AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation, _avg_fold)
-LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation, _lp_fold)
+AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation, _avg_fold, te.sum)
+LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation, _lp_fold, te.sum)
 MAX_POOL_WITH_INDICES = register_op(
     "nn.max_pool_with_indices",
     "The largest element of each window, and the place of the first such in the flattened x, as int64",

@@ -95,3 +95,17 @@ def read_of(x: te.Tensor, attrs: PoolAttrs, index: Sequence[Axis], taps: Sequenc
 def spatial_of(shape: Sequence[Expr], attrs: PoolAttrs) -> tuple[Expr, ...]:
     """The spatial extents of a tensor in the layout."""
     return tuple(shape[attrs.data.position(axis)] for axis in spatial_axes(len(attrs.window)))
+
+
+def power_of_magnitude(value: Expr, p: int) -> Expr:
+    """The magnitude of a value to the power p, |value|ᵖ."""
+    if p == 2:
+        return value * value
+    return te.abs(value) if p == 1 else te.power(te.abs(value), te.const(p, value.dtype))
+
+
+def root(value: Expr, p: int) -> Expr:
+    """The p-th root of a value that is not negative."""
+    if p == 2:
+        return te.sqrt(value)
+    return value if p == 1 else te.power(value, te.const(1 / p, value.dtype))

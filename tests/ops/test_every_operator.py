@@ -841,7 +841,14 @@ CASES = {
     "nn.global_lp_pool": [
         (nn.global_lp_pool, lambda x: np.sqrt((x**2).sum((2, 3), keepdims=True)), floats(2, 3, 4, 5))
     ],
-    **{name: [pool_case(make, fold), pool_case(make, fold, ceil=True)] for name, (make, fold) in POOLS.items()},
+    **{
+        name: [
+            pool_case(make, fold),
+            pool_case(make, fold, ceil=True),
+            pool_case(make, fold, window=(17, 20), strides=(17, 20), ceil=True),  # the image is in one window
+        ]
+        for name, (make, fold) in POOLS.items()
+    },
     "nn.max_pool_with_indices": [
         (
             lambda x: nn.max_pool_with_indices(x, window=(3, 2), strides=(2, 1), padding=(1, 0, 1, 1)),

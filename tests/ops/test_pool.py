@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
+from loopwright.ir.constants import const_int
+from loopwright.ir.makers import as_index
+from loopwright.ir.simplify import simplify
 from loopwright.ops.families.global_pool import global_avg_pool, global_lp_pool, global_max_pool
 from loopwright.ops.families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
+from loopwright.ops.families.pool_windows import PoolAttrs, taps_of
 from loopwright.te import var as dimension
 
 rng = np.random.default_rng(0)
@@ -274,8 +278,23 @@ def test_taps_of_long_windows_end_where_the_image_does(ops, kind, case):
         wanted = windows.pool(given, window, *rest, True, fold)
         np.testing.assert_allclose(engine([given])[0], wanted, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(ops.apply(make, given, native=True, **options), wanted, rtol=1e-5, atol=1e-5)
-    work = next(f for f in library.functions if f.choices)
-    assert "< 320" not in work.loop_ir
+    chosen = [choice.implementation for f in library.functions for choice in f.choices]
+    assert any(name.endswith(".whole") for name in chosen) == (case != "dilated")
+    attrs = PoolAttrs(window, *rest, True)
+    counts = [const_int(simplify(tap.extent)) for tap in taps_of(attrs, (as_index(4), as_index(7)))]
+    last = [(extent + before - 1) // step for extent, before, step in zip((4, 7), rest[1], rest[2], strict=False)]
+    assert counts == [min(most, tap + 1) for most, tap in zip(window, last, strict=True)]
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW4c"])
+def test_an_image_in_one_window_is_folded_in_each_layout(ops, layout, native):
+    case = (40, 40), (40, 40), (3, 0, 1, 0), (1, 1), True
+    a = rng.normal(size=LAYOUTS[layout]).astype(np.float32)
+    for make, extra, fold in poolings().values():
+        wanted = windows.pool(windows.rearranged(a, layout, "NCHW"), *case, fold)
+        found = ops.apply(make, a, layout=layout, native=native, **named(*case), **extra)
+        np.testing.assert_allclose(found, windows.rearranged(wanted, "NCHW", layout), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("case", LONG)
