@@ -82,9 +82,15 @@ class Target:
     @property
     def multiplies_bytes(self) -> bool:
         """Whether one instruction adds four products of bytes in each lane of the widest vectors."""
+        return self.multiplies_bytes_in(self.lanes("int32"))
+
+    def multiplies_bytes_in(self, lanes: int) -> bool:
+        """Whether one instruction adds four products of bytes in each of so many lanes of int32."""
         if self.arch != "x86_64":
             return False
-        return self.has("avx512vnni") if self.vector_bits == 512 else self.has("avxvnni")
+        if lanes == 16:
+            return self.has("avx512vnni")
+        return lanes in (4, 8) and (self.has("avx512vnni", "avx512vl") or self.has("avxvnni"))
 
     def lanes(self, kind: DType | str) -> int:
         """How many values of a dtype fill a vector register."""

@@ -18,7 +18,7 @@ def dot4(
 ) -> llvm_ir.Value:
     """``total`` plus the products of the bytes of ``a``, unsigned, with those of ``b``, signed, lane by lane."""
     lanes = lanes_of(a)
-    if _has_instruction(target, lanes):
+    if target.multiplies_bytes_in(lanes):
         name = f"llvm.x86.avx512.vpdpbusd.{32 * lanes}"
         return builder.call(external(builder.module, name, a.type, [a.type] * 3), [total, a, b])
     halves = vector_of(I16, 2 * lanes)
@@ -27,14 +27,6 @@ def dot4(
     low = _pairs(builder, builder.and_(a, same_lanes(a, 255)), builder.ashr(builder.shl(b, eight), eight), lanes)
     high = _pairs(builder, builder.lshr(a, eight), builder.ashr(b, eight), lanes)
     return builder.add(builder.add(low, high), total)
-
-
-def _has_instruction(target: Target, lanes: int) -> bool:
-    if target.arch != "x86_64":
-        return False
-    if lanes == 16:
-        return target.has("avx512vnni")
-    return lanes in (4, 8) and (target.has("avx512vnni", "avx512vl") or target.has("avxvnni"))
 
 
 def _pairs(builder: llvm_ir.IRBuilder, a: llvm_ir.Value, b: llvm_ir.Value, lanes: int) -> llvm_ir.Value:
