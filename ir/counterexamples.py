@@ -20,7 +20,9 @@ from .visit import walk
 
 _TRIES = 16
 _ENOUGH = 6
+"""So many examples are looked for, in so many tries."""
 _FEW = 2
+"""Of so few that are left of those further out, others are looked for."""
 _DISTANCES = (0, 1, 2, 5, 16, 31, 100, 1000)
 """How far from the end of its range a leaf is set whose range has no other end."""
 
@@ -159,7 +161,7 @@ class Examples:
         return list(islice((e for e in tried if _is_allowed(e, self.ranges, self.bounds, limits)), _ENOUGH))
 
     def _inherited(self, outer: Examples, known: Sequence[Example]) -> Sequence[Example]:
-        """Those that allow what has been added to ``outer``, too."""
+        """The examples of ``outer`` that allow what has been added to it."""
         ranges = {e: within for e, within in self.ranges.items() if outer.ranges.get(e) is not within}
         bounds = self.bounds[len(outer.bounds) :]
         if not ranges and not bounds:
