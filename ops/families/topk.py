@@ -1,9 +1,10 @@
 """topk: the largest or smallest elements along an axis, in order, and where they stand.
 
-Which elements are kept depends on the order in which they are met, so it is a loop of its own (``te.extern``): a heap
-of the k best so far, whose root is the worst of them, and the heap sorted in the end (``heap.py``). It lies in the
-results' memory. Blocks of neighbours of which none is better than the root are left out as vectors; n elements take
-O(n log k) at worst. Rows run in parallel.
+Which elements are kept depends on the order in which they are met, so it is a loop of its own (``te.extern``). Elements
+of up to 32 bits become keys with their positions (``topk_keys.py``). Of others there is a heap of the k best so far,
+whose root is the worst of them, and the heap sorted in the end (``heap.py``). It lies in the results' memory. Blocks of
+neighbours of which none is better than the root are left out as vectors; n elements take O(n log k) at worst. Rows run
+in parallel.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
 from .heap import BLOCK, Heap, Item, best_of_block
+from .topk_keys import MOST_KEYS, KeyedRow, fit_keys
 
 GROUP = OpGroup.REDUCTIONS
 
@@ -64,9 +66,13 @@ def _relation(types: Sequence[Type], attrs: TopkAttrs) -> Type:
 
 
 def _asked_of_extents(call: Call) -> Sequence[Expr]:
-    """There are k elements."""
-    k = extent_of_formula(call.attrs.k, [a.type for a in call.args])
-    return (simplify(tensor_of(call.args[0]).shape[call.attrs.axis] - k),)
+    """There are k elements, and no more than the keys of an open number have positions for."""
+    x, k = tensor_of(call.args[0]), extent_of_formula(call.attrs.k, [a.type for a in call.args])
+    extent = x.shape[call.attrs.axis]
+    asked = [extent - k]
+    if const_int(extent) is None and fit_keys(x.dtype, extent):
+        asked.append(MOST_KEYS - extent)
+    return tuple(map(simplify, asked))
 
 
 def _compute(attrs: TopkAttrs, inputs: Tensors, result: Type) -> Tensors:
@@ -80,11 +86,23 @@ def _compute(attrs: TopkAttrs, inputs: Tensors, result: Type) -> Tensors:
             return ib.get()
         with ib.for_range(0, extent_of((*before, *after)), name="row", kind="parallel") as row, ib.if_scope(k > 0):
             position = unravel_index(row, (*before, *after))
-            _search_row(Heap(ib, values, positions, position[:axis], position[axis:], attrs.largest), source, axis, k)
+            heap = Heap(ib, values, positions, position[:axis], position[axis:], attrs.largest)
+            search = _search_keys if fit_keys(x.dtype, x.shape[axis]) else _search_row
+            search(heap, source, axis, k)
         return ib.get()
 
     shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
     return te.extern([shape, shape], [x], body, name="topk", dtype=[x.dtype, INT64])
+
+
+def _search_keys(heap: Heap, source: BufferPtr, axis: int, k: Expr) -> None:
+    def element(at: Expr) -> Expr:
+        return source[(*heap.before, at, *heap.after)]
+
+    def store(number: Expr, position: Expr) -> None:
+        heap.put(number, Item(element(as_index(position)), position))
+
+    KeyedRow(heap.builder, element, source.shape[axis], k, heap.largest).search(store)
 
 
 def _search_row(heap: Heap, source: BufferPtr, axis: int, k: Expr) -> None:

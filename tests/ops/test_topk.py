@@ -6,7 +6,9 @@ import pytest
 import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.graph.node import Tuple
+from loopwright.ir.makers import as_index
 from loopwright.ops import nn
+from loopwright.ops.families.merge_exchange import sort_ascending
 
 RNG = np.random.default_rng(0)
 
@@ -41,7 +43,10 @@ def test_rows_that_ascend_descend_or_are_random(ops, k, largest):
     check(ops, x, k, 1, largest)
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float64])
+@pytest.mark.parametrize(
+    "kind",
+    [np.int8, np.uint8, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, np.float64],
+)
 def test_all_numbers_are_ordered(ops, kind):
     limits = np.iinfo(kind) if np.issubdtype(kind, np.integer) else np.finfo(kind)
     x = np.concatenate([RNG.integers(0, 50, 40).astype(kind), np.array([limits.min, limits.max, 0], kind)])
@@ -62,6 +67,39 @@ def test_nan_anywhere_in_a_long_row(ops, largest):
     x[RNG.integers(0, 500, 20)] = np.nan
     for k in (1, 15, 40):
         check(ops, x, k, 0, largest)
+
+
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("k", [1, 7, 40, 300])
+def test_the_best_come_late_or_are_many_alike(ops, k, largest):
+    """The bound that groups give is poor in these rows, so that the buffer fills up again and again."""
+    rises = np.arange(5003) * (1 if largest else -1)
+    steps = rises // 500
+    late = np.where(rises > 4500, rises, RNG.integers(0, 3, 5003))
+    check(ops, np.stack([rises, steps, late, np.ones(5003)]).astype(np.float32), k, 1, largest)
+
+
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("count", [*range(20), 31, 32, 33, 100, 257])
+def test_merge_exchange_sorts_any_number_of_keys(count, native):
+    x = RNG.integers(-20, 20, count + 1)
+
+    def body(ins, outs):
+        ib = te.IRBuilder()
+        source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+        with ib.for_range(0, count + 1, name="i") as i:
+            target[i] = source[i]
+        sort_ascending(ib, target, as_index(count))
+        return ib.get()
+
+    X = te.placeholder(x.shape, "int64", name="X")
+    Y = te.extern(x.shape, [X], body, name="Y", dtype="int64")
+    made, y = lw.create_schedule(Y), np.zeros_like(x)
+    if native:
+        lw.build(made, [X, Y])(x, y)
+    else:
+        lw.interpret(lw.lower(made, [X, Y]))(x, y)
+    np.testing.assert_array_equal(y, [*np.sort(x[:-1]), x[-1]])
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (3, 0)])
