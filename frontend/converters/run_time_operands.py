@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ...graph.node import Call, Constant, Node, tensor_of
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
@@ -28,6 +30,7 @@ from ...ops.families.binary import (
     minimum,
     mod,
     multiply,
+    not_equal,
     subtract,
 )
 from ...ops.families.cast import cast
@@ -98,19 +101,34 @@ def run_time_elements(
 
 
 def expanded(node: OnnxNode) -> Node:
-    """An Expand to a shape that a run computes. Where x has an extent other than 1, the shape has that or 1."""
+    """An Expand to a shape that a run computes. Along an axis both have one extent, or one of them 1."""
     x, wanted, of = node[0], node.finish(as_vector(node[1])), node.shapes.inputs
     elements = node.shapes.elements(wanted)
     rank = tensor_of(x).ndim
     axes = range(rank - len(elements), rank)  # of x that the elements are for, negative where it has none
     own = [tensor_of(x).shape[axis] if axis >= 0 else ONE for axis in axes]
-    shape = where(equal(wanted, integers(1)), node.shapes.stand_for(own), wanted)
-    found = run_time_elements(node, shape, elements, "the shape")
+    found = run_time_elements(
+        node, _broadcast_extents(node, own, wanted), elements, "the shape, -1 where it does not fit,"
+    )
+    stretched: list[int | Expr] = []
     for axis, mine, extent, known in zip(axes, own, found, elements, strict=True):
-        if known is None and const_int(mine) != 1:
-            x = assume_extent(x, axis, as_index(extent), of)
-    mine_is_kept = ((1 if extent is mine else extent) for extent, mine in zip(found, own, strict=True))
-    return broadcast_to_extents(x, list(mine_is_kept), of)
+        is_fitted = known is None and const_int(mine) != 1
+        if is_fitted and const_int(mine) is None:
+            last = extent_as_number(node, simplify(mine - 1))
+            x = take(x, minimum(numbers_up_to(node, extent), last), axis)
+        elif is_fitted:
+            x = assume_extent(assume_extent(x, axis, as_index(extent), of), axis, mine, ())
+        stretched.append(1 if is_fitted or extent is mine else extent)
+    return broadcast_to_extents(x, stretched, of)
+
+
+def _broadcast_extents(node: OnnxNode, own: Sequence[Expr], wanted: Node) -> Node:
+    """What extents are when they are broadcast with a vector of others: -1 where one that is open differs, and none of
+    both is 1."""
+    mine, one = node.shapes.stand_for(own), integers(1)
+    is_open = Constant(np.array([const_int(extent) is None for extent in own]))
+    misfit = logical_and(is_open, logical_and(not_equal(mine, one), not_equal(mine, wanted)))
+    return where(equal(wanted, one), mine, where(misfit, integers(-1), wanted))
 
 
 def sliced(node: OnnxNode) -> Node:

@@ -68,6 +68,23 @@ def test_expand():
         engine([x, np.array([2, 2, 4])])
 
 
+def test_expand_of_open_extents_that_a_run_may_stretch():
+    """Of each axis a run alone knows which of both extents is 1, if any."""
+    settings = [((3, 4), (3, 4)), ((1, 4), (5, 4)), ((3, 1), (3, 7)), ((1, 1), (2, 2)), ((3, 4), (1, 1))]
+    settings += [((0, 4), (1, 4)), ((1, 4), (0, 4))]
+    engine = check("Expand", [[floats(*own), wanted] for own, wanted in settings], open_axes=(0, 1))
+    with pytest.raises(lw.RuntimeArgumentError, match="the shape"):
+        engine([floats(2, 4), np.array([3, 4])])
+    check("Expand", [[floats(*own), (2, *wanted)] for own, wanted in settings], open_axes=(0, 1))
+
+
+def test_expand_keeps_an_extent_that_is_known():
+    engine = check("Expand", [[floats(3, 4), (3, 4)], [floats(3, 1), (1, 7)]], open_axes=(1,))
+    assert engine.outputs[0].shape[0] == 3
+    with pytest.raises(lw.RuntimeArgumentError, match="3 should be the_node_0, found the_node_0 = 2"):
+        engine([floats(3, 4), np.array([2, 4])])
+
+
 def test_tile():
     x = floats(2, 3)
     check("Tile", [[x, [2, 2]], [x, [1, 3]], [x, [0, 1]], [x, [1, 1]]])
