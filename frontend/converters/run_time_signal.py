@@ -43,39 +43,55 @@ from ..reshaping import reshape_to
 from .run_time_operands import extent_as_number, numbers_up_to
 
 
-def dft_of_run(node: OnnxNode, axis: int | None) -> Node:
-    """The node's DFT where a run says more than the model does. ``axis`` is None where only a run knows it (input 2),
-    and its length may be such (input 1)."""
+def with_components(node: OnnxNode, x: Node) -> Node:
+    """x with a real and an imaginary part along its last axis, where that axis is open: a run tells whether there is
+    an imaginary part, and 0 is it where there is none."""
+    kind = tensor_of(x)
+    if not kind.dtype.is_float or const_int(kind.shape[-1]) is not None:
+        return x
+    count = extent_as_number(node, kind.shape[-1])
+    known = logical_and(greater_equal(count, integers(1)), less(count, integers(3)))
+    checked = reshape(where(known, count, integers(-1)), (1,))
+    (components,) = node.extents_of(checked, "the components of a number, -1 where it has neither 1 nor 2,")
+    last = extent_as_number(node, simplify(as_index(components) - 1))
+    real, other = (expand_dims(take(x, place, -1), (-1,)) for place in (integers(0), last))
+    imaginary = where(less(last, integers(1)), Constant(np.zeros((), kind.dtype.to_numpy())), other)
+    return node.finish(concatenate([real, imaginary], -1))
+
+
+def dft_of_run(node: OnnxNode, x: Node, axis: int | None) -> Node:
+    """The node's DFT of x where a run says more than the model does. ``axis`` is None where only a run knows it (input
+    2), and its length may be such (input 1)."""
     if axis is None:
-        return _along_any(node)
-    shape = node.type().shape
+        return _along_any(node, x)
+    shape = tensor_of(x).shape
     before, after = (simplify(math.prod(part, start=ONE)) for part in (shape[:axis], shape[axis + 1 : -1]))
-    made = _transformed_axis(node, (before, shape[axis], after))
+    made = _transformed_axis(node, x, (before, shape[axis], after))
     _, count, _, components = tensor_of(made).shape
     return reshape_to(made, (*shape[:axis], count, *shape[axis + 1 : -1], components), node.shapes.inputs)
 
 
-def _along_any(node: OnnxNode) -> Node:
+def _along_any(node: OnnxNode, x: Node) -> Node:
     """Along an axis that a run chooses: of x as a tensor of the axes before it, it, and those behind."""
-    rank = node.rank
-    own, positions = node.shapes.stand_for(node.type().shape[:-1]), arange(0, rank - 1, 1, "int64")
+    rank = tensor_of(x).ndim
+    own, positions = node.shapes.stand_for(tensor_of(x).shape[:-1]), arange(0, rank - 1, 1, "int64")
     axis = from_the_end(as_int64(as_number(node[2])), integers(rank))
     known = logical_and(greater_equal(axis, integers(0)), less(axis, integers(rank - 1)))
     around = (less(positions, axis), equal(positions, axis), greater(positions, axis))
     parts = [product_of(where(part, own, integers(1)), (0,), True) for part in around]
     three = where(known, concatenate(parts, 0), integers(-1))
     before, extent, after = node.extents_of(three, "the extents around the axis of a transform, -1 if there is none,")
-    made = _transformed_axis(node, (as_index(before), as_index(extent), as_index(after)))
+    made = _transformed_axis(node, x, (as_index(before), as_index(extent), as_index(after)))
     _, count, _, components = tensor_of(made).shape
     shape = where(equal(positions, axis), extent_as_number(node, count), own)
     found = node.extents_of(shape, "the shape of a transform")
     return reshape_to(made, (*found, components), node.shapes.inputs)
 
 
-def _transformed_axis(node: OnnxNode, around: tuple[Expr, Expr, Expr]) -> Node:
+def _transformed_axis(node: OnnxNode, x: Node, around: tuple[Expr, Expr, Expr]) -> Node:
     """The transform of x along the middle one of three axes and that of the components."""
     inverse, onesided = node.flag("inverse"), node.flag("onesided")
-    whole = node.finish(reshape_to(node[0], (*around, node.type().shape[-1]), node.shapes.inputs))
+    whole = node.finish(reshape_to(x, (*around, tensor_of(x).shape[-1]), node.shapes.inputs))
     length = simplify(2 * (around[1] - 1)) if inverse and onesided else around[1]
     if node.get(1) is not None:
         (given,) = node.extents_of(as_vector(node[1], 1), "the length of a transform")

@@ -24,7 +24,7 @@ from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import element_type
 from .run_time_operands import extent_as_number, numbers_up_to
-from .run_time_signal import dft_of_run, stft_of_run
+from .run_time_signal import dft_of_run, stft_of_run, with_components
 
 MEL_CORNER = 700.0
 """A frequency f is proportional to log(1 + f / number(MEL_CORNER)) in mel."""
@@ -38,7 +38,7 @@ def _dft_17(node: OnnxNode) -> Node:
 @converter("DFT", 20)
 def _dft_20(node: OnnxNode) -> Node:
     if not isinstance(node.get(2), (Constant, NoneType)):
-        return dft_of_run(node, None)
+        return dft_of_run(node, with_components(node, node[0]), None)
     axis = node.constant_int(2, "the axis")
     return _dft(node, -2 if axis is None else axis)
 
@@ -46,19 +46,19 @@ def _dft_20(node: OnnxNode) -> Node:
 def _dft(node: OnnxNode, axis: int) -> Node:
     if not -node.rank <= axis < node.rank:
         raise ModelError(f"{node}: there is no axis {axis} in {node.type()}")
-    along = axis % node.rank
+    along, x = axis % node.rank, with_components(node, node[0])
     is_known = isinstance(node.get(1), (Constant, NoneType)) and const_int(node.type().shape[along]) is not None
     if not is_known and along < node.rank - 1:
-        return dft_of_run(node, along)
+        return dft_of_run(node, x, along)
     length = node.constant_int(1, "the length")
-    return dft(node[0], length, axis, node.flag("inverse"), node.flag("onesided"))
+    return dft(x, length, axis, node.flag("inverse"), node.flag("onesided"))
 
 
 @converter("STFT", 17)
 def _stft(node: OnnxNode) -> Node:
     """The transform of each frame of a signal, times the window. A frame is as long as is said, else as the window,
     else as the signal."""
-    signal = node[0] if node.rank != 2 else expand_dims(node[0], 2)
+    signal = with_components(node, node[0]) if node.rank != 2 else expand_dims(node[0], 2)
     if not isinstance(node[1], Constant) or not _is_known(node, signal):
         return stft_of_run(node, node.finish(signal), node.flag("onesided", True))
     step, window = node.constant_int(1, "the step of frames"), node.get(2)

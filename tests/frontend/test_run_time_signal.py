@@ -62,6 +62,23 @@ def test_an_open_axis():
         np.testing.assert_allclose(engine({"x": x})[0], transformed(x, 1, None, 0, 1), atol=2e-5)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_components_of_the_run(axis):
+    """Of numbers along an open last axis a run tells whether they have an imaginary part."""
+    last = [("axis", INT, [])] if axis is None else []
+    inputs = [("x", FLOAT, ["b", "n", "c"])]
+    engine = (
+        engine_of("DFT", [*inputs, ("", None, None), *last]) if last else engine_of("DFT", inputs, opset=17, axis=axis)
+    )
+    at = 1 if axis is None else axis
+    feeds = {"axis": np.array(at)} if last else {}
+    for shape in ((2, 8, 1), (3, 7, 2), (1, 1, 1)):
+        x = numbers(*shape)
+        np.testing.assert_allclose(engine({"x": x, **feeds})[0], transformed(x, at, None, 0, 0), atol=2e-5)
+    with pytest.raises(lw.RuntimeArgumentError, match="the components of a number"):
+        engine({"x": numbers(2, 3, 3), **feeds})
+
+
 @pytest.mark.parametrize("window", [False, True])
 def test_frames_of_a_step_and_a_length_of_the_run(window):
     last = [("w", FLOAT, ["m"])] if window else [("", None, None), ("length", INT, [])]
