@@ -26,6 +26,7 @@ from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at
 from .run_time_col2im import col2im_of_run
+from .run_time_convolution import convolution_of_run, has_open_weight, transposed_of_run, with_known_channels
 
 
 def window_of(node: OnnxNode) -> dict[str, Any]:
@@ -75,18 +76,25 @@ def _with_bias(node: OnnxNode, result: Node) -> Node:
 @converter("Conv", 1, 11, 22)
 def convolution(node: OnnxNode) -> Node:
     """A convolution and its bias, if it has one."""
-    check_kernel_shape(node)
-    x, options = same_padded(node, node[0], known_window(node.type(1).shape[2:]), 0.0)
-    return _with_bias(node, conv.conv(x, node[1], groups=node.integer("group", 1), **options))
+    x, weight = with_known_channels(node, node[0], node[1])
+    if has_open_weight(x, weight):
+        return _with_bias(node, convolution_of_run(node, x, weight))
+    window = tensor_of(weight).shape[2:]
+    check_kernel_shape(node, window)
+    x, options = same_padded(node, x, known_window(window), 0.0)
+    return _with_bias(node, conv.conv(x, weight, groups=node.integer("group", 1), **options))
 
 
 @converter("ConvTranspose", 1, 11, 22)
 def _conv_transpose(node: OnnxNode) -> Node:
-    check_kernel_shape(node)
+    x, weight = with_known_channels(node, node[0], node[1], transposed=True)
+    if has_open_weight(x, weight):
+        return _with_bias(node, transposed_of_run(node, x, weight))
+    check_kernel_shape(node, tensor_of(weight).shape[2:])
     wanted = node.ints("output_shape")
     result = conv_transpose.conv_transpose(
-        node[0],
-        node[1],
+        x,
+        weight,
         output_padding=node.ints("output_padding") or 0,
         groups=node.integer("group", 1),
         output_shape=wanted[-(node.rank - 2) :] if wanted else None,

@@ -27,6 +27,7 @@ from ..registry import converter
 from ..tensors import element_type
 from .convolution import check_kernel_shape, window_of
 from .elementwise import aligned_at
+from .run_time_convolution import convolution_of_run, has_open_weight, with_known_channels
 
 VERSIONS = (10, 13, 19, 21, 23, 24, 25, 28)
 BYTE = 255.0
@@ -137,7 +138,6 @@ def _qlinear_matmul(node: OnnxNode) -> Node:
 
 @converter("ConvInteger", 10)
 def _conv_integer(node: OnnxNode) -> Node:
-    check_kernel_shape(node)
     return _convolution(node, node[0], node[1], node.get(2), node.get(3))
 
 
@@ -159,5 +159,15 @@ def _convolution(node: OnnxNode, x: Node, weight: Node, x_zero: Node | None, w_z
     filters or one for each."""
     if w_zero is not None and tensor_of(w_zero).ndim:
         w_zero = node.finish(aligned_at(w_zero, tensor_of(x).ndim, 0))  # a constant stays one
+    x, weight = with_known_channels(node, x, weight)
+    if has_open_weight(x, weight):
+        return convolution_of_run(node, _less_zero(x, x_zero), _less_zero(weight, w_zero))
+    check_kernel_shape(node, tensor_of(weight).shape[2:])
     groups = node.integer("group", 1)
     return conv_less_zeros(x, weight, x_zero, w_zero, node.shapes.inputs, groups=groups, **window_of(node))
+
+
+def _less_zero(x: Node, zero: Node | None) -> Node:
+    """Numbers less their zero point, in int32."""
+    wide = cast(x, "int32")
+    return wide if zero is None else subtract(wide, cast(zero, "int32"))

@@ -38,8 +38,14 @@ from .run_time_operands import element, extent_as_number, numbers_up_to
 
 def col2im_of_run(node: OnnxNode) -> Node:
     """The image [batch, channels, …] of which x has the windows as columns."""
-    x, inputs = node[0], node.shapes.inputs
     image, window = (node.finish(as_vector(node[k])) for k in (1, 2))
+    return folded(node, node[0], image, window)
+
+
+def folded(node: OnnxNode, x: Node, image: Node, window: Node) -> Node:
+    """The image of which x, [batch, elements of windows, windows], has the windows as columns: of the extents that the
+    vector ``image`` has, by windows of those of another, which lie as the attributes of a node say."""
+    inputs = node.shapes.inputs
     rank = len(node.shapes.elements(image))
     strides, dilations = (integers(node.ints(name) or (1,) * rank) for name in ("strides", "dilations"))
     pads = node.ints("pads") or (0,) * 2 * rank
