@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import windows
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright import te
@@ -160,10 +161,7 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
         np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
 
 
-@pytest.mark.parametrize("target", RUNNABLE)
-@pytest.mark.parametrize("constant", [False, True])
-@pytest.mark.parametrize("signs", SIGNS, ids="-".join)
-@pytest.mark.parametrize("name", CASES)
+@each_pair(name=CASES, signs=SIGNS, constant=[False, True], target=RUNNABLE)
 def test_words_serve_images_of_open_extents(name, signs, constant, target):
     """Words of a constant weight lie ready where its channels fill them."""
     shape, weights, strides, padding, dilation, groups, _ = CASES[name]

@@ -1,8 +1,8 @@
 """Convolutions of integers that are summed in their own dtype: they have the schedules of those of floats."""
 
 import numpy as np
-import pytest
 import windows
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright import te
@@ -21,9 +21,7 @@ def wrapped_sums(x, weight, strides=(1, 1), padding=(0, 0), dilation=(1, 1), gro
     return windows.conv(x, weight, strides, padding * 2, dilation, groups).astype(np.int64).astype(weight.dtype)
 
 
-@pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("kind", ["int32", "int64", "uint32", "int16"])
-@pytest.mark.parametrize("name", CASES)
+@each_pair(name=CASES, kind=["int32", "int64", "uint32", "int16"], opened=[False, True])
 def test_integers_are_summed_exactly(name, kind, opened):
     shape, weights, options = CASES[name]
     rng = np.random.default_rng(0)

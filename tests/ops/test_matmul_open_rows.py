@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright.te import var as dimension
@@ -42,11 +43,14 @@ def check(found, wanted, dtype):
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8", "uint8"])
-@pytest.mark.parametrize(("terms", "columns"), [(64, 200), (37, 97), (1024, 48)])
-def test_products_by_a_constant_are_right_for_any_number_of_rows(terms, columns, dtype, target):
-    w, exact = numbers((terms, columns), "int8" if dtype == "uint8" else dtype, 1)
+@each_pair(
+    factor=[(64, 200), (37, 97), (1024, 48)],
+    dtype=["float32", "float16", "bfloat16", "int8", "uint8"],
+    target=TARGETS,
+)
+def test_products_by_a_constant_are_right_for_any_number_of_rows(factor, dtype, target):
+    w, exact = numbers(factor, "int8" if dtype == "uint8" else dtype, 1)
+    terms, _ = factor
     engine = compiled(lw.var("x", (dimension("n"), terms), dtype), lw.const(w), target)
     for rows in ROWS:
         x, wide = numbers((rows, terms), dtype, 2)
@@ -94,9 +98,11 @@ def test_sums_of_open_rows_have_no_test_among_their_steps():
     assert not [line for line in nest.splitlines() if " where " in line and "p1[" in line]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int8"])
-@pytest.mark.parametrize("shape", [(None, None), (None, 1), (5, 3), (2, None), (3, 2, 7)], ids=str)
+@each_pair(
+    shape=[(None, None), (None, 1), (5, 3), (2, None), (3, 2, 7)],
+    dtype=["float32", "float16", "bfloat16", "int8"],
+    target=TARGETS,
+)
 def test_few_rows_of_many_matrices_are_those_of_one(shape, dtype, target):
     """A sequence whose batch comes second."""
     extents = tuple(dimension(f"d{k}") if extent is None else extent for k, extent in enumerate(shape))
@@ -132,9 +138,7 @@ OPEN = {
 RUNS = [(1, 1, 1), (3, 5, 7), (5, 0, 9), (0, 3, 4), (7, 4, 0), (16, 33, 17), (40, 64, 130)]
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int8"])
-@pytest.mark.parametrize("name", OPEN)
+@each_pair(name=OPEN, dtype=["float32", "float64", "bfloat16", "int8"], target=TARGETS)
 def test_columns_and_terms_may_be_open_too(name, dtype, target):
     dims = {extent: dimension(extent) for shape in OPEN[name] for extent in shape if isinstance(extent, str)}
     variables = [lw.var(f"x{k}", [dims.get(e, e) for e in shape], dtype) for k, shape in enumerate(OPEN[name])]

@@ -5,6 +5,7 @@ import pytest
 import windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
@@ -240,9 +241,7 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64"])
-@pytest.mark.parametrize("kind", poolings())
-@pytest.mark.parametrize("case", ["3x3 padded", "2x2", "ceil", "dilated", "1d"])
+@each_pair(case=["3x3 padded", "2x2", "ceil", "dilated", "1d"], kind=poolings(), target=["native", "x86-64"])
 def test_rows_of_open_length_are_folded_axis_by_axis(case, kind, target):
     """Lengths below, at and beyond those of vectors."""
     make, extra, fold = poolings()[kind]
