@@ -24,6 +24,8 @@ MOST_BYTES = 1 << 31
 """Offsets are below this."""
 LEAST_BYTES = 64
 _FEW = 64
+_SEPARATOR = "\x1f"
+"""What ASCII has between units, and text hardly ever."""
 
 
 def pack_strings(
@@ -101,32 +103,35 @@ def unpack_strings(spans: npt.NDArray[np.int64], utf8: Array) -> Array:
     """The strings of spans, as an array of objects; bytes that are no UTF-8 become U+FFFD."""
     found = np.empty(spans.size, object)
     flat = spans.ravel()
-    begins = flat >> LENGTH_BITS
-    ends = begins + (flat & LENGTHS)
-    data = utf8.tobytes()
-    if data.isascii():
-        found[:] = _slices(data.decode("ascii"), begins, ends)
-    elif (characters := _in_characters(data, begins, ends)) is not None:
-        found[:] = _slices(*characters)
-    else:
-        pairs = zip(begins.tolist(), ends.tolist(), strict=True)
-        found[:] = [data[begin:end].decode(errors="replace") for begin, end in pairs]
+    begins, lengths = flat >> LENGTH_BITS, flat & LENGTHS
+    strings = _split_at_once(begins, lengths, utf8) if spans.size > _FEW else None
+    found[:] = _one_by_one(begins, lengths, utf8) if strings is None else strings
     return found.reshape(spans.shape)
 
 
-def _slices(text: str, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[str]:
-    return [text[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
+def _one_by_one(begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], utf8: Array) -> list[str]:
+    data = utf8.tobytes()
+    pairs = zip(begins.tolist(), (begins + lengths).tolist(), strict=True)
+    if data.isascii():
+        text = data.decode("ascii")
+        return [text[begin:end] for begin, end in pairs]
+    return [data[begin:end].decode(errors="replace") for begin, end in pairs]
 
 
-def _in_characters(
-    data: bytes, begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> tuple[str, npt.NDArray[np.int64], npt.NDArray[np.int64]] | None:
-    """UTF-8 as text, and offsets in it as those of characters; None where it is none, or offsets are within one."""
+def _split_at_once(begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], utf8: Array) -> list[str] | None:
+    """The strings as they are cut out of one text, in which each is followed by a separator; None where they have that
+    themselves, or are no UTF-8. Offsets of 32 bits are moved in half the time of wider ones."""
+    sizes = (lengths + 1).astype(np.int32)
+    if lengths.sum() + lengths.size >= MOST_BYTES:
+        return None
+    ends = sizes.cumsum(dtype=np.int32)
+    read = np.repeat(begins.astype(np.int32) - ends + sizes, sizes)
+    read += np.arange(read.size, dtype=np.int32)
+    read[ends - 1] = 0
+    joined = utf8[read]
+    joined[ends - 1] = ord(_SEPARATOR)
     try:
-        text = data.decode()
+        strings = joined.tobytes().decode().split(_SEPARATOR)
     except UnicodeDecodeError:
         return None
-    known = _character_ends(data)
-    first, last = np.searchsorted(known, begins), np.searchsorted(known, ends)
-    fits = bool((known[first] == begins).all() and (known[last] == ends).all())
-    return (text, first, last) if fits else None
+    return strings[:-1] if len(strings) == begins.size + 1 else None

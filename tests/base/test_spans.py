@@ -38,6 +38,16 @@ def test_bytes_that_are_no_character_are_replaced():
     assert [*unpack_strings(spans[:1], np.frombuffer(data + b"\xff", np.uint8))] == ["a"]
 
 
+@pytest.mark.parametrize("text", ["a\x1fb", "\x1f", "aé\xffb\x1f"])
+def test_many_strings_that_cannot_be_cut_from_one_text_are_told_one_by_one(text):
+    data = text.encode("utf-8" if text.isascii() else "latin-1")
+    rng = np.random.default_rng(0)
+    begins = rng.integers(0, len(data), 200)
+    ends = rng.integers(begins, len(data) + 1)
+    found = unpack_strings(begins << LENGTH_BITS | (ends - begins), np.frombuffer(data, np.uint8))
+    assert [*found] == [data[begin:end].decode(errors="replace") for begin, end in zip(begins, ends, strict=True)]
+
+
 @pytest.mark.parametrize("count", [1, 100])
 @pytest.mark.parametrize(
     ("wrong", "message"), [(3, "found 3 as number 1"), (None, "found None"), ("\ud800", "has no UTF-8")]
