@@ -11,7 +11,7 @@ from onnx import GraphProto
 from ..base.errors import ModelError, TypeInferenceError
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..ir.constants import MAX_INDEX, ONE, ZERO
+from ..ir.constants import MAX_INDEX, ONE, ZERO, const_int
 from ..ir.expr import Expr
 from ..ir.makers import as_index
 from ..ops.definition.extent_formulas import as_formulas
@@ -248,21 +248,61 @@ def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:
 def _scanned(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
     sliced = [_axis_first(value, axis) for value, axis in zip(scan.sliced, scan.sliced_axes, strict=True)]
     number = Var("number", tensor_type((), "int64"))
-    kinds = [*(tensor_of(state) for state in scan.states), *(_row(value) for value in sliced)]
-    variables = [Var(i.name, kind) for i, kind in zip(scan.graph.input, kinds, strict=True)]
-    params = (number, *variables)
-    results = subgraphs.tensor_results(node, scan.graph, {"": number, **{var.name: var for var in variables}}, params)
+    rows = [_row(value) for value in sliced]
+    states, params, results = _states_that_stay(node, scan, number, rows, subgraphs)
     function, captured = subgraphs.function(scan.graph, params, results)
     attrs = LoopAttrs(
         function,
-        carried=len(scan.states),
+        carried=len(states),
         sliced=tuple(scan.sliced_back),
         stacked=tuple(scan.stacked_back),
-        trips=f"x{len(scan.states)}_0",
+        trips=f"x{len(states)}_0",
     )
-    found = loop_call(attrs, None, None, scan.states, sliced, captured)[:-1]
-    rows = found[len(scan.states) :]
-    return [*found[: len(scan.states)], *map(_first_axis_at, rows, scan.stacked_axes)]
+    found = loop_call(attrs, None, None, states, sliced, captured)[:-1]
+    return [*found[: len(states)], *map(_first_axis_at, found[len(states) :], scan.stacked_axes)]
+
+
+def _states_that_stay(
+    node: OnnxNode, scan: _Scan, number: Var, rows: Sequence[TensorType], subgraphs: Subgraphs
+) -> tuple[Sequence[Node], tuple[Var, ...], list[Node]]:
+    """The states before a Scan, the parameters of its body, and what that gives: states of the types that they have
+    before. As the standard lets none change, each run checks that extents are those that an iteration gives where
+    these are known better, and that what an iteration gives has extents that were there before."""
+    states = list(scan.states)
+    while True:
+        kinds = [*map(tensor_of, states), *rows]
+        variables = [Var(i.name, kind) for i, kind in zip(scan.graph.input, kinds, strict=True)]
+        params = (number, *variables)
+        bound: dict[str, Value] = {"": number, **{var.name: var for var in variables}}
+        results = subgraphs.tensor_results(node, scan.graph, bound, params)
+        better = [_as_after(node, *each) for each in zip(states, results, strict=False)]
+        if all(new is old for new, old in zip(better, states, strict=True)):
+            stay = [_as_before(node, *each) for each in zip(states, results, strict=False)]
+            return states, params, [*stay, *results[len(states) :]]
+        states = better
+
+
+def _as_after(node: OnnxNode, before: Node, after: Node) -> Node:
+    """A state before a Scan, with the numbers that an iteration gives for its open extents."""
+    for axis, extent in _differing(before, after):
+        if const_int(tensor_of(before).shape[axis]) is None and const_int(extent) is not None:
+            before = node.finish(assume_extent(before, axis, extent, ()))
+    return before
+
+
+def _as_before(node: OnnxNode, before: Node, after: Node) -> Node:
+    """What an iteration gives for a state, with the extents that the state had before."""
+    for axis, _ in _differing(before, after):
+        after = node.finish(assume_extent(after, axis, tensor_of(before).shape[axis], node.shapes.inputs))
+    return after
+
+
+def _differing(before: Node, after: Node) -> Sequence[tuple[int, Expr]]:
+    """The axes along which two tensors of one rank differ, with the extents of the second; none of other ranks."""
+    first, second = tensor_of(before).shape, tensor_of(after).shape
+    if len(first) != len(second):
+        return ()
+    return [(axis, b) for axis, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
 
 
 def _row(value: Node) -> TensorType:

@@ -26,7 +26,7 @@ from ...graph.visit import post_order
 from ...ops.definition.registry import Op
 from ...ops.definition.strategy import foreign_code
 from ..fusion.closed_function import entry_symbol
-from ..passes.constraints import LARGE
+from ..passes.trial_extents import LARGE
 from ..selection.workload import workloads_of
 from ..settings import CompileSettings
 from ..symbols import symbols_of

@@ -10,11 +10,9 @@ dimension is at least, as that of a window's input.
 from __future__ import annotations
 
 import itertools
-import math
 from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -30,17 +28,15 @@ from ...ir.expr import Binary, Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.visit import free_vars, walk
 from ...ops.definition.bodies import BodyAttrs
+from ...ops.definition.extent_formulas import stated_extents
 from ...ops.definition.registry import op_of
 from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided
 from ...ops.definition.retyping import Inferences, inferred_anew, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
-from ..symbols import Numbers, Symbol, births_of, extent_at, extents_of, renamed, symbols_of, with_numbers
+from ..symbols import Numbers, Symbol, extent_at, extents_of, renamed, symbols_of, with_numbers
 from .repeated_inputs import repeated_inputs
-
-LARGE = 100003
-"""From here on are the extents to try: larger than any window."""
-SMALLER = (5003, 503, 53)
-"""And from here on where tensors have many dimensions, whose product would be too large."""
+from .told_dimensions import tellers_of, with_told_bodies
+from .trial_extents import LARGE, SMALLER, apart, large, one_large, primes, smaller, turned
 
 BATCH_SIZE = "the batch that it was compiled for"
 """Why a dimension is a certain number that no operator asks for."""
@@ -165,7 +161,10 @@ def _equated(function: Function, call: Call, problem: _Problem, types: Inference
                 return _made_equal(function, symbol, other, both, types)
     if not left or not right or call.op is ASSUME_EXTENT:
         return None
-    stated, assumed = (right[0], left[0]) if const_int(right[0]) is not None else (left[0], right[0])
+    stated, assumed = left[0], right[0]
+    own = dict.fromkeys(extents_of(a.type for a in call.args))
+    if const_int(assumed) is not None or (assumed not in own and stated in own):
+        stated, assumed = assumed, stated
     return _with_assumption(function, call, assumed, stated, types)
 
 
@@ -201,24 +200,28 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[
     """The extents in a call's types that are these two numbers where dimensions have these values; and not by chance,
     as ``k // m * m`` is m for k and m of like size: of values that are far apart, too. Where these make others differ,
     as those of another axis, it is these others. A number that is no extent, as that of the channels of weights in
-    blocks, and that no dimension changes, is meant itself."""
+    blocks, and that no dimension changes, is meant itself: each is another one in some of the trials."""
     found = [_extents_worth(call, number, values) for number in numbers]
-    apart = _apart(_symbols(call))
-    again = _problem_at(call, apart)
+    far = apart(_symbols(call))
+    again = _problem_at(call, far)
     if again is None or again.differing is None:
         return found
-    also = [_extents_worth(call, number, apart) for number in again.differing]
+    also = [_extents_worth(call, number, far) for number in again.differing]
     both = [[e for e in some if e in others] for some, others in zip(found, map(set, also), strict=True)]
     if all(both):
         return both
-    pairs = zip(also, numbers, again.differing, strict=True)
-    return [some or ([number] if number is other else []) for some, number, other in pairs]
+    others = _problem_at(call, turned(_symbols(call)))
+    if others is None or others.differing is None:
+        return also
+    triples = zip(also, numbers, again.differing, others.differing, strict=True)
+    return [some or ([a] if a is b and a is c else []) for some, a, b, c in triples]
 
 
 def _extents_worth(call: Call, number: Expr, values: Numbers) -> list[Expr]:
     """The extents in a call's types that are this number where dimensions have these values. A number that stands there
     by itself is meant only where no formula is: it may be that of another axis, as 64 beside ``min(n, 64)``."""
-    extents = dict.fromkeys(extents_of([*(a.type for a in call.args), call.type]))
+    kinds = [a.type for a in call.args]
+    extents = dict.fromkeys([*extents_of([*kinds, call.type]), *stated_extents(call.attrs, kinds)])
     worth = [e for e in extents if _value_at(e, values) is number]
     return [e for e in worth if const_int(e) is None] or worth
 
@@ -229,33 +232,6 @@ def _value_at(extent: Expr, values: Numbers) -> Expr | None:
         return extent_at(extent, values)
     except IndexRangeError:
         return None
-
-
-@cache
-def _primes(count: int, least: int = LARGE) -> tuple[int, ...]:
-    """The first primes that are large enough: no two extents have a factor in common."""
-    numbers = (n for n in itertools.count(least, 2) if all(n % d for d in range(3, math.isqrt(n) + 1, 2)))
-    return tuple(itertools.islice(numbers, count))
-
-
-def _smaller(values: Numbers, least: int) -> dict[Symbol, int]:
-    """Smaller values in the same order in place of the large ones."""
-    large = sorted((symbol for symbol, value in values.items() if value >= LARGE), key=lambda symbol: values[symbol])
-    return {**values, **dict(zip(large, _primes(len(large), least), strict=True))}
-
-
-def _large(symbols: Sequence[Symbol], factor: int = 1) -> dict[Symbol, int]:
-    return {symbol: factor * prime for symbol, prime in zip(symbols, _primes(len(symbols)), strict=True)}
-
-
-def _apart(symbols: Sequence[Symbol]) -> dict[Symbol, int]:
-    """Large values, each several times the next one."""
-    return {symbol: value * 4**k for k, (symbol, value) in enumerate(reversed(_large(symbols).items()))}
-
-
-def _one_large(symbols: Sequence[Symbol], symbol: Symbol) -> dict[Symbol, int]:
-    """Small values for all but one."""
-    return {**dict(zip(symbols, _primes(len(symbols), SMALLER[-1]), strict=True)), symbol: LARGE}
 
 
 def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr, Expr]:
@@ -296,12 +272,12 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
     dimension divides: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones. Where an extent is below 0, as that of
     ``x[n * m :]`` may be, each run checks that, and one large number among small ones is tried.
     """
-    trials = [_large(symbols), _large(symbols, 2), *([_large(symbols[::-1])] if len(symbols) > 1 else ())]
+    trials = [large(symbols), large(symbols, 2), *([large(symbols[::-1])] if len(symbols) > 1 else ())]
     if any(map(_has_open_divisor, extents_of(a.type for a in call.args))):
-        trials.append(_smaller(trials[0], SMALLER[-1]))
+        trials.append(smaller(trials[0], SMALLER[-1]))
     for values in trials:
         found = _problem_at(call, {**values, **known})
-        others = (_one_large(symbols, symbol) for symbol in symbols)
+        others = (one_large(symbols, symbol) for symbol in symbols)
         while found is not None and found.negative and (other := next(others, None)) is not None:
             found = _problem_at(call, {**other, **known})
         if found is not None:
@@ -319,7 +295,7 @@ def _problem_at(call: Call, values: Numbers) -> _Problem | None:
     products of the values are more than an index can be, it is tried for smaller ones."""
     for least in (LARGE, *SMALLER):
         try:
-            return _problem_of(call, values if least == LARGE else _smaller(values, least))
+            return _problem_of(call, values if least == LARGE else smaller(values, least))
         except IndexRangeError:
             continue
     return None
@@ -353,7 +329,7 @@ def _problem_of(call: Call, values: Numbers) -> _Problem | None:
 def _stretched(call: Call, symbols: Sequence[Symbol]) -> Expr | None:
     """An extent of the arguments that is 1 but for small dimensions, as that of ``x[-1:]`` is ``min(n, 1)``, and that
     the call broadcasts: it has to be equal to another one where it is another number. None if there is none such."""
-    trials = (_large(symbols), _large(symbols, 2), _apart(symbols), _apart(symbols[::-1]))
+    trials = (large(symbols), large(symbols, 2), apart(symbols), apart(symbols[::-1]))
     extents = dict.fromkeys(e for e in extents_of(a.type for a in call.args) if const_int(e) is None)
     single = (e for e in extents if all(_value_at(e, values) is ONE for values in trials))
     return next((e for e in single if _must_equal_another(call, e, trials[0])), None)
@@ -361,7 +337,7 @@ def _stretched(call: Call, symbols: Sequence[Symbol]) -> Expr | None:
 
 def _must_equal_another(call: Call, extent: Expr, values: Numbers) -> bool:
     """Whether a call does not hold where an extent of its arguments is another large number, wherever it stands."""
-    other = {extent: as_index(_primes(len(values) + 1)[-1])}
+    other = {extent: as_index(primes(len(values) + 1)[-1])}
     try:
         op_of(call).infer([with_numbers(renamed(a.type, other), values) for a in call.args], call.attrs)
     except ExtentsDiffer:
@@ -376,14 +352,14 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol, known: int) ->
 
     It is tried beside others that are large, and with all of them alike: two names may be of one dimension, as of the
     batch of two inputs, by which an extent is divided. That extents are not below 0 each run checks by itself."""
-    large = _large(symbols)
+    other = large(symbols)
 
     def holds(number: int) -> bool:
-        trials = ({**large, symbol: number}, dict.fromkeys(symbols, number))
+        trials = ({**other, symbol: number}, dict.fromkeys(symbols, number))
         problems = [_problem_at(call, values) for values in trials]
         return any(problem is None or problem.negative for problem in problems)
 
-    return known if holds(known) else bisect(range(large[symbol]), False, known + 1, key=holds)
+    return known if holds(known) else bisect(range(other[symbol]), False, known + 1, key=holds)
 
 
 def _text(call: Call) -> str:
@@ -402,8 +378,9 @@ def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr
     """The function with an extent of a call's arguments stated in another way, which each run checks; of a call in a
     body also."""
     if call not in post_order(function.body):
-        return _with_bodies_of_calls(function, lambda body: _with_assumption(body, call, assumed, stated, types))
-    told: list[Node] = [*function.params, *births_of(function)]
+        told_all = _with_told_bodies_around(function, call, stated)
+        return _with_bodies_of_calls(told_all, lambda body: _with_assumption(body, call, assumed, stated, types))
+    told = tellers_of(function)
 
     def state(argument: Node) -> Node:
         for axis, extent in enumerate(tensor_of(argument).shape):
@@ -415,6 +392,17 @@ def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr
     if stating is call:
         raise ModelError(f"{_text(call)} does not hold for all values of {assumed}: it should be {stated}")
     return replace(function, body=inferred_anew(function.body, {call: stating}, types))
+
+
+def _with_told_bodies_around(function: Function, call: Call, stated: Expr) -> Function:
+    """The function, in which the bodies that a call stands in are told the dimensions of an extent."""
+
+    def telling(node: Node) -> Node | None:
+        stands_in = isinstance(node, Call) and any(call in nested_order(body.body) for body in bodies_of(node))
+        return with_told_bodies(node, stated, tellers_of(function)) if stands_in and isinstance(node, Call) else None
+
+    body = rewrite(function.body, telling)
+    return function if body is function.body else replace(function, body=body)
 
 
 def _with_bodies_of_calls(function: Function, change: Callable[[Function], Function]) -> Function:

@@ -61,12 +61,25 @@ def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) ->
     return extent
 
 
+_DIMENSION = re.compile(r"\bx(\d+)_\d+")
+"""A dimension in a formula, with the number of its argument."""
+
+
 def told_arguments(attrs: object) -> frozenset[int]:
     """The numbers of the arguments that formulas among attributes are over. Those from 1 on are read for nothing
     else."""
+    return frozenset(int(number) for text in _formulas(attrs) for number in _DIMENSION.findall(text))
+
+
+def stated_extents(attrs: object, types: Sequence[Type]) -> list[Expr]:
+    """The extents that formulas among attributes stand for, where arguments have these types."""
+    return [extent_of_formula(text, types) for text in _formulas(attrs)]
+
+
+def _formulas(attrs: object) -> list[str]:
     values = (getattr(attrs, field.name) for field in fields(attrs)) if is_dataclass(attrs) else ()
     texts = (text for value in values for text in (value if isinstance(value, tuple) else (value,)))
-    return frozenset(int(n) for text in texts if isinstance(text, str) for n in re.findall(r"\bx(\d+)_\d+", text))
+    return [text for text in texts if isinstance(text, str) and _DIMENSION.search(text)]
 
 
 def with_arguments(formula: str, place: Callable[[int], int]) -> str:

@@ -35,9 +35,16 @@ ATTENTION = [
     attention(2, 2, "gated", beta=False),
     attention(2, 2, "gated", decay=KEY, beta=False, scale=0.3),
     attention(2, 2, "delta", decay=0),
+    attention(4, 2, "gated_delta", decay=KEY),
     attention(4, 1, "gated_delta"),
     attention(2, 2, "gated_delta", state=False, chunk_size=2),
 ]
+
+
+def decays_by_element(case):
+    """Whether there is no decay for all elements of a head, which an open extent would not tell from one for each."""
+    decay = case.inputs[4] if len(case.inputs) > 4 else None
+    return decay is None or decay.shape[-1] == case.attrs["kv_num_heads"] * KEY
 
 
 def convolution(channels, taps, bias=True, state=True, **options):
@@ -66,6 +73,14 @@ CASES = [*ATTENTION, *CONVOLUTIONS]
 @each_extents(CASES)
 def test_states(case, opened):
     check_contrib(case, opened)
+
+
+@pytest.mark.parametrize("case", [c for c in ATTENTION if decays_by_element(c)], ids=lambda case: case.label)
+def test_attention_of_which_no_extent_is_known(case):
+    """Not even that all inputs have one batch, as exporters leave it."""
+    names = iter("abcdefghijklmnopqrstuvwxyz")
+    case.opened = {k: "".join(next(names) for _ in x.shape) for k, x in enumerate(case.inputs) if x is not None}
+    check_contrib(case, opened=True)
 
 
 @pytest.mark.parametrize(

@@ -408,6 +408,42 @@ def test_scans_along_other_axes_and_backwards(axes, directions, out_axes, out_di
     compare(run(model, fed), [last, *map(np.moveaxis, turned, [0, 0], out_axes)])
 
 
+def test_a_state_of_open_extents_stays_as_an_iteration_gives_it():
+    """Each run checks that it has those extents before."""
+    body = graph([node("Add", ["h", "row"], ["after"])], {"h": None, "row": None}, ["after"])
+    scan = node("Scan", ["h", "rows"], ["last"], body=body, num_scan_inputs=1)
+    fed = {"h": floats(2, 3), "rows": floats(4, 2, 3, seed=1)}
+    model = make_model([scan], fed, ["last"], 21)
+    for axis in range(2):
+        model.graph.input[0].type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+    agree(model, fed)
+    with pytest.raises(lw.RuntimeArgumentError, match="h should have shape"):
+        run(model, {**fed, "h": floats(3, 3)})
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_body_compares_extents_of_tensors_that_it_does_not_read(nested):
+    """Halves of inputs, which only formulas over their extents tell: each run checks that they are alike."""
+    add = [node("Add", ["v", "other"], ["w"]), node("Identity", ["c"], ["again"])]
+    if nested:
+        first = {
+            name: graph([node(op, ["v", "other"], [name])], {}, [name]) for name, op in (("s", "Add"), ("d", "Sub"))
+        }
+        add[0] = node("If", ["c"], ["w"], then_branch=first["s"], else_branch=first["d"])
+    body = graph(add, {"i": None, "c": None, "v": None}, ["again", "w"])
+    halves = [node("Reshape", [name, "two"], [half]) for name, half in (("x", "first"), ("y", "other"))]
+    loop = node("Loop", ["trips", "yes", "first"], ["last"], body=body)
+    fed = {"x": floats(3, 8), "y": floats(4, 6, seed=1), "yes": np.array(True)}
+    stored = {"two": np.array([2, -1]), "trips": np.array(3)}
+    model = make_model([*halves, loop], fed, ["last"], 21, stored)
+    for k in range(2):
+        for axis in range(2):
+            model.graph.input[k].type.tensor_type.shape.dim[axis].dim_param = f"n{k}{axis}"
+    agree(model, fed)
+    with pytest.raises(lw.RuntimeArgumentError, match="should be"):
+        run(model, {**fed, "y": floats(4, 4)})
+
+
 # Together
 
 
