@@ -12,7 +12,15 @@ from ..ir.expr import Var
 from ..ir.printer import Marker, stmt_text
 from ..ir.stmt import For, Stmt
 from .nest.realize import realize
-from .state import FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
+from .state import (
+    AccumulateRelation,
+    FactorRelation,
+    FuseRelation,
+    RoundUpRelation,
+    ScheduleState,
+    SplitRelation,
+    Stage,
+)
 
 
 def nest_text(state: ScheduleState, marked: Iterable[str] = (), mark: str = "# <-- here") -> str:
@@ -55,6 +63,7 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
     name = stage.loops[loop].name
     for relation in stage.relations:
         if loop in relation.consumed:
+            left = relation.made
             match relation:
                 case SplitRelation():
                     how = "split into"
@@ -64,14 +73,16 @@ def stale_loop_error(state: ScheduleState, stage: Stage, loop: str) -> ScheduleE
                     how = "rounded up to"
                 case FactorRelation(stage=partial):
                     how = f"(rfactor) moved it to {partial}, and left"
+                case AccumulateRelation(along=along):
+                    how, left = "(accumulate) folds its terms along", (along,)
                 case _:
                     assert_never(relation)
-            made = " and ".join(_names_and_ids(stage, relation.made))
+            made = " and ".join(_names_and_ids(stage, left))
             return schedule_error(
                 state,
                 f"loop {name} ({loop}) of {stage.name} is stale: an earlier step {how} {made}",
                 f"Use one of the loops that stand now: {stage.loop_names()}.",
-                relation.made,
+                left,
             )
     return schedule_error(state, f"loop {name} ({loop}) of {stage.name} is gone", "Start from s[tensor].loops.")
 

@@ -25,6 +25,7 @@ from .loop_names import LoopLike, LoopView, dimension_named, loop_id, stage_name
 from .nest.bodies import inline_bodies
 from .nest.scans import place_scans
 from .primitives import (
+    Accumulate,
     Annotate,
     CacheRead,
     CacheWrite,
@@ -323,6 +324,10 @@ class StageView:
     def reorder(self, *loops: LoopLike) -> None:
         """Put loops into the given order, outermost first. See ``Reorder``."""
         self._schedule.apply(Reorder(self.name, tuple(self.loop_id(loop) for loop in loops)))
+
+    def accumulate(self, loop: LoopLike) -> None:
+        """Fold each element along a loop from the one before it. See ``Accumulate``."""
+        self._schedule.apply(Accumulate(self.name, self.loop_id(loop)))
 
     def vectorize(self, loop: LoopLike) -> None:
         """Run the iterations of a loop as one vector operation. See ``Vectorize``."""

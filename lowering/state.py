@@ -5,6 +5,7 @@
                     prefetches, notes)
     relation ::= SplitRelation(parent, outer, inner, factor | nparts, tail) | FuseRelation(outer, inner, fused)
                | RoundUpRelation(parent, rounded, factor | to) | FactorRelation(moved, loop, stage)
+               | AccumulateRelation(fold, along, reverse)
     place ::= Root | Inlined | At(stage, loop) | After(stage, loop) | Before(stage)
 
 A stage begins with one loop for each axis of its compute; a scan has its time loop, an extern none. Relations derive
@@ -126,7 +127,27 @@ class FactorRelation:
         return (self.loop,)
 
 
-Relation: TypeAlias = SplitRelation | FuseRelation | RoundUpRelation | FactorRelation
+@dataclass(frozen=True, slots=True)
+class AccumulateRelation:
+    """The reduction loop ``fold`` stands no more: an iteration of ``along`` folds one term into what those before it
+    have folded: the last one of its elements. In ``reverse`` the loop goes along its axis from the end."""
+
+    fold: str
+    along: str
+    reverse: bool
+
+    @property
+    def consumed(self) -> tuple[str, ...]:
+        """The reduction loop that no longer stands."""
+        return (self.fold,)
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """No loop stands in its place."""
+        return ()
+
+
+Relation: TypeAlias = SplitRelation | FuseRelation | RoundUpRelation | FactorRelation | AccumulateRelation
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +279,11 @@ class Stage:
     def tensorized_leaves(self) -> tuple[str, ...]:
         """The loops that an intrinsic takes the place of, outermost first."""
         return () if self.tensorized is None else self.leaves[self.leaves.index(self.tensorized.loop) :]
+
+    @property
+    def along(self) -> str | None:
+        """The loop along which the stage accumulates, if it does."""
+        return next((r.along for r in self.relations if isinstance(r, AccumulateRelation)), None)
 
     def kind(self, loop: str) -> LoopKind:
         """How the iterations of a loop that stands run."""

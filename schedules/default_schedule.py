@@ -19,6 +19,7 @@ from ..te.tensor import ComputeOp, Tensor
 from .axis_choice import best_lanes, best_rows, neighbouring
 from .gaps import COPIED_USES, loops_along_layout, moving_index, only_read, uses_of, with_last
 from .register_tile import register_tile
+from .running import RunningTile, running_axis, schedule_running
 from .streamed_reduction import is_streamed, schedule_streamed
 
 TASKS = 64
@@ -170,7 +171,9 @@ def schedule_stage(stage: StageView, target: Target) -> None:
     op, *_ = stage.computes
     if not op.axis:
         return
-    if op.ragged_axes:
+    if (along := running_axis(op)) is not None:
+        schedule_running(stage, along, RunningTile())
+    elif op.ragged_axes:
         stage.parallel(stage.fuse(*(loop for loop in stage.loops if not loop.reduce)))
     elif op.reduction is not None:
         _schedule_reduction(stage, op, target)

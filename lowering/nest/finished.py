@@ -17,7 +17,16 @@ from ...ir.facts import prove
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, tensor_reads, walk
 from ...te.tensor import ComputeOp
-from ..state import After, FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
+from ..state import (
+    AccumulateRelation,
+    After,
+    FactorRelation,
+    FuseRelation,
+    RoundUpRelation,
+    ScheduleState,
+    SplitRelation,
+    Stage,
+)
 from .inference import ElementBox, Inference
 from .loops import StageLoops
 from .nesting import is_inside
@@ -147,6 +156,10 @@ def _loop_spans(stage: Stage, loops: StageLoops, outside: frozenset[str]) -> dic
                         spans[part] = whole if span.whole else Span(simplify(loops.values[part]), ONE, still=True)
             case RoundUpRelation(parent, rounded):
                 spans[parent] = spans[rounded]
+            case AccumulateRelation(along=along):
+                span = spans[along]
+                if span is not None and span.still:
+                    spans[along] = Span(simplify(loops.values[along]), ONE, still=True)
             case FactorRelation():
                 pass
             case _:

@@ -13,7 +13,7 @@ from ...ir.expr import Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
-from ..state import FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Stage, Tail
+from ..state import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Stage, Tail
 from .rounding import axis_behind, made_of, rounded_axes
 
 
@@ -89,6 +89,10 @@ def derive_loops(stage: Stage, axis_extents: Sequence[Expr], unguarded: Collecti
                 values[inner] = values[fused] % divisor
             case RoundUpRelation(parent, rounded):
                 values[parent] = values[rounded]
+            case AccumulateRelation(fold, along, reverse):
+                values[along] = extents[along] - ONE - variables[along] if reverse else variables[along]
+                values[fold] = extents[fold] - ONE
+                guards.append(Predicate(extents[fold] >= ONE, reduce=True))
             case FactorRelation():
                 pass
             case _:
@@ -119,7 +123,7 @@ def _extents(stage: Stage, given: Mapping[str, Expr]) -> dict[str, Expr]:
             case RoundUpRelation(parent, rounded, factor, to):
                 extents[rounded] = _rounded_up(extents[parent], factor, to)
                 _lengthen(stage, extents, parent, extents[rounded])
-            case FactorRelation():
+            case FactorRelation() | AccumulateRelation():
                 pass  # its loop runs over an axis
             case _:
                 assert_never(relation)
@@ -147,7 +151,7 @@ def _lengthen(stage: Stage, extents: dict[str, Expr], loop: str, extent: Expr) -
                 extents[outer] = ceildiv(extents[fused], inner_extent)
             case RoundUpRelation(parent, rounded):
                 extents[parent] = extents[rounded]
-            case FactorRelation():
+            case FactorRelation() | AccumulateRelation():
                 pass
             case _:
                 assert_never(relation)

@@ -40,11 +40,13 @@ class NestPlan:
     """What stands at which depth of a stage's nest. ``init_depth`` is None where there is no reduction.
 
     The loops that store a reduction's identity have variables of their own, in ``init_vars`` by those they stand for.
+    Where a stage ``accumulates``, all guards of the terms stand around these alone.
     """
 
     guards: Sequence[PlacedGuard]
     init_depth: int | None
     init_vars: Mapping[Var, Var]
+    accumulates: bool = False
 
     def at(self, depth: int, reads_attached: bool) -> list[Predicate]:
         """The guards to put at a depth; those of the terms, if further out than the identity, come after it."""
@@ -60,12 +62,17 @@ class NestPlan:
         return [p.guard for p in self.guards if self._after_init(p)]
 
     def of_init(self) -> list[Predicate]:
-        """The guards of elements that stand inside the place where the identity is stored."""
+        """The guards of elements that stand inside the place where the identity is stored; none where that is the
+        stage's own memory of what it has folded so far."""
+        if self.accumulates:
+            return []
         inside = [p.guard for p in self.guards if not p.guard.reduce and p.depth > (self.init_depth or 0)]
         return [guard.with_values(self.init_vars) for guard in inside]
 
     def _after_init(self, placed: PlacedGuard) -> bool:
-        return self.init_depth is not None and placed.guard.reduce and placed.depth <= self.init_depth
+        if self.init_depth is None or not placed.guard.reduce:
+            return False
+        return self.accumulates or placed.depth <= self.init_depth
 
 
 def plan_nest(state: ScheduleState, known: Inference, code: StageCode, stage: Stage) -> NestPlan:
@@ -76,7 +83,8 @@ def plan_nest(state: ScheduleState, known: Inference, code: StageCode, stage: St
         return NestPlan(placed, None, {})
     depth, loop_vars = _init_depth(known, stage, placed), known.loops[stage.name].vars
     spatial = [loop_vars[leaf] for leaf in stage.leaves[depth:] if not stage.loops[leaf].reduce]
-    return NestPlan(placed, depth, {var: Var(f"{var.name}_init") for var in spatial})
+    init_vars = {var: Var(f"{var.name}_init") for var in spatial}
+    return NestPlan(placed, depth, init_vars, accumulates=stage.along is not None)
 
 
 def guarded(guards: Sequence[Predicate], body: Stmt) -> Stmt:
@@ -175,9 +183,12 @@ def _init_depth(known: Inference, stage: Stage, placed: Sequence[PlacedGuard]) -
     Where the loops from some reduction loop inwards hold but a tile of unrolled and vector loops, the tile is
     initialised just before that loop, when the reduction loops further out are at 0: it is in cache then, or stays
     in registers. That needs those loops to run at least once, whatever the guards. It never is inside of an intrinsic.
-    Loops of a single iteration count as part of a tile.
+    Loops of a single iteration count as part of a tile. What a stage accumulates begins outside of the loop along which
+    it does.
     """
     leaves = stage.leaves
+    if stage.along is not None:
+        return leaves.index(stage.along)
     innermost = len(leaves) - len(stage.tensorized_leaves)
     depths = [k for k, leaf in enumerate(leaves) if stage.loops[leaf].reduce]
     if not depths:

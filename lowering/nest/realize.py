@@ -22,7 +22,7 @@ from .prefetches import prefetch_statements
 from .regions import infer
 from .scans import shared_memory
 from .stage_code import StageCode
-from .storage import make_buffers
+from .storage import make_buffers, running_folds
 from .tails import cut_tails
 
 
@@ -64,7 +64,7 @@ class _NestBuilder:
         self.shared = shared_memory(state)
         self.buffers = make_buffers(state, known, self.shared)
         self.nesting = Nesting(state, known.reads)
-        self.code = StageCode(state, known, self.buffers, self.shared)
+        self.code = StageCode(state, known, self.buffers, self.shared, running_folds(state, known))
         self.loop_of: dict[Var, str] = {}
 
     def check(self, stage: Stage) -> None:
@@ -123,13 +123,18 @@ class _NestBuilder:
         """The loops of a stage, from the inside outwards: at each depth what is computed there, then its guards."""
         plan = plan_nest(self.state, self.known, self.code, stage)
         match = self._match(stage, plan)
-        body = self.code.update(stage)
+        body, fold = self.code.update(stage), self.code.folds.get(stage.name)
+        if fold is not None:
+            body = seq(guarded(plan.of_terms(), body), self.code.store_folded(stage, fold))
         for depth in range(len(stage.leaves), -1, -1):
             if match is not None and depth == match.depth:
                 body = match.update_or_loops(body)
             reduction = self.known.reduction(stage)
             if reduction is not None and depth == plan.init_depth:
-                body = seq(self._init(stage, reduction, plan, match), guarded(plan.of_terms(), body))
+                terms = [] if fold is not None else plan.of_terms()
+                body = seq(self._init(stage, reduction, plan, match), guarded(terms, body))
+                for buffer in () if fold is None else fold.buffers:
+                    body = Allocate(buffer, body)
             body = guarded(plan.at(depth, reads_attached=True), body)
             if depth == 0:
                 body = guarded(plan.at(0, reads_attached=False), body)
@@ -160,7 +165,7 @@ class _NestBuilder:
         """
         loop_vars = self.known.loops[stage.name].vars
         outside, inside = stage.leaves[: plan.init_depth], stage.leaves[plan.init_depth :]
-        spatial = [leaf for leaf in inside if not stage.loops[leaf].reduce]
+        spatial = [leaf for leaf in inside if not stage.loops[leaf].reduce and leaf != stage.along]
         fresh = plan.init_vars
         body = guarded(plan.of_init(), self.code.init(stage, reduction.combiner.identity, fresh))
         replaced = set(stage.tensorized_leaves)

@@ -17,20 +17,22 @@ from ...te.tensor import ExternOp, Tensor
 from ..state import ScheduleState, Stage
 from .fences import fence_shared
 from .inference import Inference
-from .storage import stored_at
+from .storage import RunningFold, stored_at
 
 
 @dataclass(frozen=True, slots=True)
 class StageCode:
     """Makes the statements of the stages of one state; ``buffers`` are those of its tensors.
 
-    Those of ``shared`` are parts of a scan's output: their buffers are that output's, whole.
+    Those of ``shared`` are parts of a scan's output: their buffers are that output's, whole. ``folds`` has the memory
+    of the stages that accumulate, by their names.
     """
 
     state: ScheduleState
     known: Inference
     buffers: Mapping[Tensor, Buffer]
     shared: Mapping[Tensor, Tensor] = field(default_factory=dict)
+    folds: Mapping[str, RunningFold] = field(default_factory=dict)
 
     def update(self, stage: Stage) -> Stmt:
         """Store the element that the loops are at, or fold one term into it."""
@@ -41,10 +43,17 @@ class StageCode:
         targets, element, values = self._targets(stage), self._element(stage), self.known.axis_values(stage)
         return seq(*(Store(b, element, self.resolve(e, values)) for b, e in zip(targets, bodies, strict=True)))
 
+    def store_folded(self, stage: Stage, fold: RunningFold) -> Stmt:
+        """Store the element that the loops are at of a stage that accumulates: what it has folded so far."""
+        element = self._element(stage)
+        targets = zip(self._by_output(stage), fold.buffers, strict=True)
+        return seq(*(Store(target, element, Load(sums, fold.element)) for target, sums in targets))
+
     def init(self, stage: Stage, identity: Sequence[Expr], renamed: Mapping[Var, Expr]) -> Stmt:
         """Store a reduction's identity; ``renamed`` are the loop variables that stand for those of the update."""
-        element = tuple(substitute(i, renamed) for i in self._element(stage))
-        return seq(*(Store(b, element, e) for b, e in zip(self._by_output(stage), identity, strict=True)))
+        targets, element = self._folded_into(stage)
+        element = tuple(substitute(i, renamed) for i in element)
+        return seq(*(Store(b, element, e) for b, e in zip(targets, identity, strict=True)))
 
     def extern(self, op: ExternOp, stage: Stage) -> Stmt:
         """The statement of an extern, on the buffers of its inputs and outputs."""
@@ -85,8 +94,8 @@ class StageCode:
         return rewrite(substitute(expr, values), to_load)
 
     def _fold(self, stage: Stage, reduction: Reduce) -> Stmt:
-        values, element = self.known.axis_values(stage), self._element(stage)
-        combiner, targets = reduction.combiner, self._by_output(stage)
+        values, combiner = self.known.axis_values(stage), reduction.combiner
+        targets, element = self._folded_into(stage)
         sources = [self.resolve(source, values) for source in reduction.sources]
         if len(sources) == 1:
             terms = {combiner.lhs[0]: Load(targets[0], element), combiner.rhs[0]: sources[0]}
@@ -123,6 +132,11 @@ class StageCode:
             axes = zip(stage.compute.axis, memory.lows, strict=True)
             local = [at[axis.var] if low is ZERO else at[axis.var] - low for axis, low in axes]
         return stored_at(stage, tuple(local))
+
+    def _folded_into(self, stage: Stage) -> tuple[Sequence[Buffer], tuple[Expr, ...]]:
+        """The memory that the terms of a reduction are folded into, in order of its outputs, and the element there."""
+        fold = self.folds.get(stage.name)
+        return (self._by_output(stage), self._element(stage)) if fold is None else (fold.buffers, fold.element)
 
     def _targets(self, stage: Stage) -> list[Buffer]:
         return [self.buffers[t] for t in stage.tensors]

@@ -32,6 +32,34 @@ class StoredBox:
     strides: tuple[Expr, ...] | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RunningFold:
+    """What a stage that accumulates has folded so far: memory for each output of its reduction, in their order, with an
+    ``element`` for each iteration of the loops inside the one along which it does."""
+
+    buffers: tuple[Buffer, ...]
+    element: tuple[Expr, ...]
+
+
+def running_folds(state: ScheduleState, known: Inference) -> dict[str, RunningFold]:
+    """The memory of the stages that accumulate, by their names."""
+    return {s.name: _running_fold(s, s.along, known) for s in state.stages if s.along is not None}
+
+
+def _running_fold(stage: Stage, along: str, known: Inference) -> RunningFold:
+    loops, reduction = known.loops[stage.name], known.reduction(stage)
+    if reduction is None:
+        raise InternalError(f"{stage.name} accumulates, but folds nothing")
+    inside = stage.leaves[stage.leaves.index(along) + 1 :]
+    shape = tuple(loops.extents[leaf] for leaf in inside)
+    kinds = [identity.dtype for identity in reduction.combiner.identity]
+    buffers = (
+        make_buffer(f"{stage.name}.fold", shape, kind, _scope(None, StoredBox(shape, None), kind), alignment=64)
+        for kind in kinds
+    )
+    return RunningFold(tuple(buffers), tuple(loops.vars[leaf] for leaf in inside))
+
+
 def make_buffers(state: ScheduleState, known: Inference, shared: Mapping[Tensor, Tensor]) -> dict[Tensor, Buffer]:
     """The buffers of all tensors that have memory; those that live in a loop have room for an iteration only.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..step import STEPS, Step
+from .accumulate import Accumulate
 from .annotate import Parallel, Unroll, Vectorize
 from .caching import CacheRead, CacheWrite
 from .decide import Decide
@@ -18,6 +19,7 @@ from .storage import SetScope, StorageAlign, TransformLayout
 from .tensorize import Tensorize
 
 __all__ = [
+    "Accumulate",
     "Annotate",
     "CacheRead",
     "CacheWrite",

@@ -51,7 +51,7 @@ class Tensorize(StageStep):
                 "A stage has one intrinsic; a stage of its own, by cache_write, may have another.",
                 [self.loop, stage.tensorized.loop],
             )
-        if has_ragged_loops(stage):
+        if has_ragged_loops(stage) or stage.along is not None:
             raise schedule_error(
                 state,
                 f"cannot tensorize {stage.name}: the bounds of its reduction are not the same for all elements",

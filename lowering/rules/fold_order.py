@@ -11,7 +11,15 @@ from ...ir.expr import Binary, Call, Cast, Combiner
 from ...ir.visit import walk
 from ...te.reducer_laws import order_counterexample
 from ..report import schedule_error
-from ..state import FactorRelation, FuseRelation, RoundUpRelation, ScheduleState, SplitRelation, Stage
+from ..state import (
+    AccumulateRelation,
+    FactorRelation,
+    FuseRelation,
+    RoundUpRelation,
+    ScheduleState,
+    SplitRelation,
+    Stage,
+)
 
 
 def keeps_order(stage: Stage) -> bool:
@@ -29,6 +37,8 @@ def keeps_order(stage: Stage) -> bool:
                 order[at : at + 2] = [fused]
             case RoundUpRelation(parent, rounded) if parent in order:
                 order[order.index(parent)] = rounded
+            case AccumulateRelation(fold):
+                order.remove(fold)
     return order == [leaf for leaf in stage.leaves if stage.loops[leaf].reduce]
 
 

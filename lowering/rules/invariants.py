@@ -15,6 +15,7 @@ from ..nest.realize import check_fits
 from ..nest.regions import infer
 from ..report import schedule_error
 from ..state import At, Inlined, PrefetchAt, ScheduleState, Stage
+from .accumulation import check_accumulation
 from .ragged import check_ragged_loops
 from .rounding import check_rounding
 from .shifted_tiles import check_shifted_tiles
@@ -26,6 +27,7 @@ def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
         check_shifted_tiles(stage, before)
         _check_hinted_loops(stage, before)
         _check_tensorized_loops(stage, before)
+    check_accumulation(state, before)
     check_ragged_loops(state, before)
     check_rounding(state, before)
     if any(s.layout is not None or s.prefetches for s in state.stages):

@@ -17,8 +17,9 @@ from ..state import At, Inlined, ScheduleState, Stage
 
 
 def has_ragged_loops(stage: Stage) -> bool:
-    """Whether the stage is a reduction over an axis whose bounds differ from element to element."""
-    return stage.is_compute and bool(stage.compute.ragged_axes)
+    """Whether the stage is a reduction over an axis whose bounds differ from element to element, and has loops over it:
+    one that accumulates has none."""
+    return stage.is_compute and stage.along is None and bool(stage.compute.ragged_axes)
 
 
 def refuse_ragged(state: ScheduleState, stage: Stage, loops: Sequence[str], verb: str) -> None:

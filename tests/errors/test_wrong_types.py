@@ -100,6 +100,7 @@ GOOD = {
     "StageView.tile": ("B#1", "B#2", 2, 2),
     "StageView.fuse": ("B#1", "B#2"),
     "StageView.reorder": ("B#3", "B#1"),
+    "StageView.accumulate": ("B#3",),
     "StageView.vectorize": ("B#3",),
     "StageView.compute_at": ("C", "C#0"),
     "StageView.annotate": ("B#3", "mine.note", "text"),

@@ -57,6 +57,8 @@ def random_plan(rng, wanted):
     if "tensorize" in wanted:  # something that an intrinsic computes, in most cases of four elements
         plan["stages"][0] = [rng.choice(["map", "map", "matmul"]), 0, 0, 0]
         plan |= {"sizes": [rng.choice(SIZES), rng.choice([4, 4, 4, 8, 7])], "symbolic": [rng.random() < 0.3, False]}
+    if "accumulate" in wanted:  # something that accumulates
+        plan["stages"][0] = ["running", 0, 0, rng.randint(0, 39)]
     if {"compute_at", "compute_inline", "reverse_compute_at"}.intersection(wanted):  # a stage between others
         plan["stages"].append([rng.choice(["map", "map", "zip"]), 0, rng.randint(0, 5), rng.randint(0, 39)])
         plan["extra"] = 0

@@ -365,6 +365,20 @@ class _Builder:
             return None  # infinities come of what is empty
         return te.compute((3 + c % 5, *X.shape[1:]), body, name=name)
 
+    def _running(self, name, X, Y, c):
+        """Running folds along the first dimension, from the begin or the end, with the element itself or without."""
+        if not X.ndim:
+            return None
+        (n, *_), fold, reverse = X.shape, te.max if c % 2 else te.sum, c // 2 % 2
+
+        def body(k, *rest):
+            r = te.reduce_axis((0, (n - k if reverse else k + 1) - c // 4 % 2), name="r")
+            return fold(self.get(X, n - 1 - r if reverse else r, *rest), axis=r)
+
+        if fold is te.max and X.dtype.is_float:
+            return None  # infinities come of what is empty
+        return te.compute(X.shape, body, name=name)
+
 
 FORMS = sorted(name[1:] for name in vars(_Builder) if name[0] == "_" and name[1] != "_" and name != "_along")
 

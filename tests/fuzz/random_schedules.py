@@ -31,6 +31,11 @@ def apply_step(s, step):
             getattr(view, primitive)()
         case "vectorize" | "unroll" | "parallel":
             getattr(view, primitive)(loop)
+        case "accumulate":
+            ragged = [c for c in computed if c.is_compute and c.compute.ragged_axes]
+            chosen = ragged[which % len(ragged)] if ragged and number % 4 else stage
+            loops = list(chosen.leaves) or ["none#0"]
+            s[chosen.name].accumulate(loops[x % len(loops)])
         case "round_up" | "split/round_up" if y % 4 and stage.is_compute:
             with s.all_or_nothing():
                 round_up_copies(s, stage.name, which, x, y, number)

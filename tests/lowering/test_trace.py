@@ -134,6 +134,10 @@ def decide(s, A, C, D):
     s.decide("pack", [False, True], True, reorders_sum=True)
 
 
+def accumulate(s, A, C, D):
+    s[D].accumulate(D.op.axis[1])
+
+
 CASES = [
     split,
     fuse,
@@ -156,12 +160,22 @@ CASES = [
     annotate,
     decide,
     rfactor,
+    accumulate,
 ]
 """A schedule for each primitive, named for it: ``C`` is a matrix product of ``A``, and ``D`` reads it."""
 
 
+def running_sums(C):
+    def element(i, j):
+        k = te.reduce_axis((0, j + 1), name="k")
+        return te.sum(C[i, k], axis=k)
+
+    return te.compute(C.shape, element, name="D")
+
+
 def made(case, *shape):
     A, C, D = matmul(*shape)
+    D = running_sums(C) if case is accumulate else D
     s = lw.create_schedule(D)
     case(s, A, C, D)
     return s
@@ -334,7 +348,7 @@ def step(**changes):
         ('{"version": 1, "steps": "split"}', 'are an array, found "split"'),
         ('{"version": 1, "steps": [], "shape": 3}', "only, found 'shape'"),
         ('{"version": 1, "steps": [7]}', "step 1: expected an object, found 7"),
-        ('{"version": 1, "steps": [{}]}', "step 1: there is no primitive null; there are annotate, cache_read, "),
+        ('{"version": 1, "steps": [{}]}', "step 1: there is no primitive null; there are accumulate, annotate, "),
         (step(primitive="spilt"), "step 1: there is no primitive \"spilt\"; did you mean 'split'?"),
         (step(primitive=["split"]), r'there is no primitive \["split"\]'),
         (step(loop="absent"), "step 1, split: the field 'loop' is missing"),

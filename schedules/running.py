@@ -1,0 +1,130 @@
+"""Running folds, as running sums are: each element waits for the one before it, so several run side by side.
+
+Part of the library of schedules: of any stage that can accumulate, alone or with what reads it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..ir.constants import const_int
+from ..ir.expr import Axis
+from ..ir.open_extents import LONG
+from ..lowering.primitives.accumulate import accumulation
+from ..lowering.schedule import LoopView, StageView
+from ..te.tensor import ComputeOp
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTile:
+    """What is folded side by side: ``rows`` where neighbours in memory follow each other in the fold, for an addition
+    takes about as many cycles; else ``columns`` neighbours, whose folds stay in the first cache, in vectors of
+    ``lanes``."""
+
+    rows: int = 4
+    columns: int = 1024
+    lanes: int = 32
+
+
+def running_axis(op: ComputeOp) -> int | None:
+    """The position of the axis along which a stage that computes ``op`` can accumulate; None if there is none."""
+    return next((k for k, axis in enumerate(op.axis) if accumulation(op, axis) is not None), None)
+
+
+def schedule_running(stage: StageView, along: int, tile: RunningTile) -> LoopView:
+    """Accumulate a stage, whose loops stand as they were made, along an axis, a tile in each parallel task; gives the
+    innermost loop after each iteration of which what reads the stage can be computed.
+
+    >>> import loopwright as lw
+    >>> from loopwright import te
+    >>> A = te.placeholder((6, 100), name="A")
+    >>> def running(i, k):
+    ...     j = te.reduce_axis((0, k + 1), name="j")
+    ...     return te.sum(A[i, j], axis=j)
+    >>> B = te.compute((6, 100), running, name="B")
+    >>> s = lw.create_schedule(B)
+    >>> k = schedule_running(s["B"], 1, RunningTile(rows=3))
+    >>> print(s)
+    for i_outer in parallel(2):
+        B.fold: float32[3] = allocate('local')
+        for i_inner_init in unrolled(3):
+            B.fold[i_inner_init] = 0.0
+        for k in range(100):
+            for i_inner in unrolled(3):
+                B.fold[i_inner] = B.fold[i_inner] + A[i_outer * 3 + i_inner, k]
+                B[i_outer * 3 + i_inner, k] = B.fold[i_inner]
+    """
+    axes, loops = _axes(stage), list(stage.loops[: len(_axes(stage))])
+    time = loops[along]
+    outer, inside = loops[:along], loops[along + 1 :]
+    stage.accumulate(time)
+    joined = 1
+    if _is_one(axes[along + 1 :]):
+        tasks, tiled = _tile_rows(stage, outer, axes[:along], tile)
+        tasks += inside
+    else:
+        tasks, tiled, joined = _tile_columns(stage, inside, axes[along + 1 :], tile)
+        tasks = [*outer, *tasks]
+    stage.reorder(*tasks, time, *tiled)
+    if tasks:
+        stage.parallel(stage.fuse(*tasks))
+    return tiled[0] if len(tiled) == 2 and joined == 1 else time
+
+
+def schedule_after_running(stage: StageView, along: int, tile: RunningTile) -> None:
+    """Vectors, or unrolled rows, of a stage of the same axes that is computed after each iteration of that loop."""
+    axes, loops = _axes(stage), list(stage.loops)
+    if not _is_one(axes[along + 1 :]):
+        _vectorize(stage, stage.fuse(*loops[along + 1 :]), tile)
+    elif along:
+        stage.unroll(loops[_longest(axes[:along])])
+
+
+def _axes(stage: StageView) -> tuple[Axis, ...]:
+    return stage.computes[0].axis
+
+
+def _is_one(axes: tuple[Axis, ...]) -> bool:
+    return all(const_int(axis.extent) == 1 for axis in axes)
+
+
+def _longest(axes: tuple[Axis, ...]) -> int:
+    extents = [const_int(axis.extent) or LONG for axis in axes]
+    return max(range(len(axes)), key=lambda k: (extents[k], k))
+
+
+def _tile_rows(
+    stage: StageView, outer: list[LoopView], axes: tuple[Axis, ...], tile: RunningTile
+) -> tuple[list[LoopView], list[LoopView]]:
+    """Some iterations of the longest loop side by side: the loops of tasks, and those of a tile."""
+    if not outer:
+        return [], []
+    at = _longest(axes)
+    block, row = stage.split(outer[at], factor=min(tile.rows, const_int(axes[at].extent) or LONG), tail="peel")
+    stage.unroll(row)
+    return [*outer[:at], block, *outer[at + 1 :]], [row]
+
+
+def _tile_columns(
+    stage: StageView, inside: list[LoopView], axes: tuple[Axis, ...], tile: RunningTile
+) -> tuple[list[LoopView], list[LoopView], int]:
+    """Neighbours in vectors, as many at a time as a tile has: whole axes as far as they fit, and a part of the next.
+    Gives the loops of tasks, those of a tile, and how many axes these are of."""
+    extents = [const_int(axis.extent) or LONG for axis in axes]
+    first = len(axes) - 1
+    while first > 0 and math.prod(extents[first:]) < tile.columns:
+        first -= 1
+    width = max(1, tile.columns // math.prod(extents[first + 1 :]))
+    tasks, part = inside[:first], inside[first]
+    if extents[first] > width:
+        blocks = -(-extents[first] // width)
+        block, part = stage.split(part, factor=width if extents[first] == LONG else -(-extents[first] // blocks))
+        tasks = [*tasks, block]
+    return tasks, _vectorize(stage, stage.fuse(part, *inside[first + 1 :]), tile), len(axes) - first
+
+
+def _vectorize(stage: StageView, loop: LoopView, tile: RunningTile) -> list[LoopView]:
+    vector, lane = stage.split(loop, factor=tile.lanes)
+    stage.vectorize(lane)
+    return [vector, lane]
