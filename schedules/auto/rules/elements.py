@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ....ir.constants import const_int
 from ....ir.expr import Axis
 from ....ir.open_extents import LONG
 from ....ir.visit import free_vars
@@ -19,6 +20,8 @@ STRIP = 16
 """Rows of a strip whose inputs are computed for it."""
 COLUMNS = (4, 8, 16, 32, 64)
 """Vectors of a row that are a block of its own."""
+SHORT = 4
+"""Rows of fewer vectors are joined with those beside them where that is one loop."""
 SIDE_BY_SIDE = (1, 2, 4)
 WIDTHS = (1, 2, 4)
 """Vectors that are computed together."""
@@ -31,8 +34,8 @@ def _is_elementwise(at: StageSketch) -> bool:
 
 def _schedule(at: StageSketch) -> None:
     loops = list(at.stage.loops)
-    rank = len(loops) - (neighbouring(at.stage, at.op) if at.is_whole and not _has_producers(at) else 1)
     extents = [at.extent(loop) for loop in loops]
+    rank = len(loops) - _joined(at, extents)
     row = None if None in extents[rank:] else math.prod(e or 1 for e in extents[rank:])
     columns = at.stage.fuse(*loops[rank:]) if len(loops) - rank > 1 else loops[-1]
     usual = pointwise_lanes(at.stage, row, at.target)
@@ -60,6 +63,21 @@ def _schedule(at: StageSketch) -> None:
         tasks += around
     if tasks:
         at.stage.parallel(at.stage.fuse(*tasks))
+
+
+def _joined(at: StageSketch, extents: list[int | None]) -> int:
+    """How many of the innermost loops become one. Where producers may be computed for strips of rows, these are only
+    short rows, and a loop is left for the strips."""
+    most = neighbouring(at.stage, at.op)
+    if at.is_whole and not _has_producers(at):
+        return most
+    count = 1
+    whole = [const_int(axis.extent) for axis in at.op.axis]
+    while count < min(most, len(extents) - 1) and extents[-count] == whole[-count]:
+        if None in extents[-count - 1 :] or math.prod(e or 1 for e in extents[-count:]) >= SHORT * at.lanes:
+            break
+        count += 1
+    return count
 
 
 def _has_producers(at: StageSketch) -> bool:
