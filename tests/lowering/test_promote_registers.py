@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
 from loopwright.ir.expr import Broadcast, Compare, Load, Ramp
+from loopwright.ir.makers import maximum, minimum
 from loopwright.ir.simplify import FunctionSimplifier
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
 from loopwright.ir.visit import walk
@@ -255,6 +256,25 @@ def test_vectors_that_end_at_a_symbolic_limit_before_the_next_row_are_apart(nest
     done = promote_registers(func)
     assert registers(done) == [("float32x4", 2)]
     nest.same(func, done, n=3)
+
+
+@pytest.mark.parametrize("limit", [lambda n, m: maximum(minimum(n // 8, m), 0), lambda n, m: maximum(n // 8, 0)])
+def test_rows_of_a_symbolic_width_are_apart_where_loops_over_them_run_at_all(nest, limit):
+    size, other, zero, one = index_var("n"), index_var("m"), const(0, "index"), const(1, "index")
+    rows = size // 8
+    A, C = make_buffer("A", (4, 4), "float32"), make_buffer("C", (2 * rows * 8,), "float32")
+    sizes = [make_buffer(name, (extent,), "float32") for name, extent in (("row", size), ("column", other))]
+
+    def row(first, k):
+        at = (Ramp(first, one, 4),)
+        return Store(C, at, Load(C, at) + Load(A, (k, Ramp(zero, one, 4))))
+
+    tile = nest.loop("k", 4, lambda k: seq(row(zero, k), row(rows * 8, k)))
+    func = PrimFunc("kernel", (A, C, *sizes), nest.loop("j", limit(size, other), lambda j: tile), (C,))
+    done = promote_registers(func)
+    assert registers(done) == [("float32x4", 2)]
+    nest.same(func, done, n=8, m=1)
+    nest.same(func, done, n=8, m=0)
 
 
 def masked_run(nest, width, count):
