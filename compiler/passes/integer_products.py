@@ -93,15 +93,15 @@ def _conv(call: Call, x: Dequantized, weight: Dequantized) -> _Scaled | None:
     if zeros.size > 1:
         zeros = zeros.reshape(-1, *(1,) * (kind.ndim - 1))
     filters, zero = signed(weight.x, Constant(zeros.astype(weight.zero.dtype)))
-    if not is_zero(zero):
-        return None  # sums of windows would be to be taken off: a convolution of their own
+    if not is_zero(zero) and not isinstance(filters, Constant):
+        return None
     if scale.value.size > 1:
         scale = Constant(scale.value.reshape(-1, *(1,) * attrs.rank))
     sums = conv_less_zeros(
         x.x,
         filters,
         Constant(x.zero.reshape(())),
-        None,
+        zero,
         groups=attrs.groups,
         strides=attrs.strides,
         padding=attrs.padding,

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import NoneType
-from typing import Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
+import numpy.typing as npt
 
 from ...base.dtype import INT8
 from ...graph.node import Call, Constant, Node, tensor_of
+from ...ir.makers import as_index
+from ..definition.accumulate import is_byte
 from ..definition.arguments import per_axis
 from ..definition.registry import op_of
 from . import reduce
@@ -28,6 +31,7 @@ from .reshape import expand_dims
 from .select import where
 from .window import known_window, resolve_padding
 
+Array: TypeAlias = npt.NDArray[Any]
 MIDDLE_OF_BYTES = 128
 """What unsigned bytes are more than the signed ones of the same numbers."""
 _MOVES = frozenset({"expand_dims", "reshape", "strided_slice", "transpose"})
@@ -82,19 +86,46 @@ def conv_less_zeros(
     [K, C / groups, …] less its own, which broadcasts to it. Pads are real zeros. ``extent_sources`` are tensors that
     have the open extents of x, where its zero point is not known."""
     weight, w_zero = signed(weight, w_zero)
-    rank = tensor_of(x).ndim
-    if not is_zero(w_zero):  # rare: the sums of windows would be a convolution of their own
+    split = _split_zero(weight, w_zero)
+    if split is None:
         return conv(_less_zero(x, x_zero), _less_zero(weight, w_zero), **options)
+    weight, rest = split
     if is_known(weight):
         x, x_zero = _unsigned(x, x_zero)
     if is_zero(x_zero):
-        return conv(x, weight, **options)
+        return _sums(x, weight, rest, options)
     assert x_zero is not None
     full = _padded(x, weight, x_zero, extent_sources, options)
-    without_pads: ConvOptions = {**options, "padding": 0, "auto_pad": "NOTSET"}
-    sums = conv(full, weight, **without_pads)
-    filters = reduce.sum(cast(weight, "int32"), range(1, rank))
+    sums = _sums(full, weight, rest, {**options, "padding": 0, "auto_pad": "NOTSET"})
+    rank = tensor_of(x).ndim
+    wide = cast(weight, "int32")
+    filters = reduce.sum(wide if rest is None else subtract(wide, Constant(rest)), range(1, rank))
     return subtract(sums, multiply(cast(x_zero, "int32"), expand_dims(filters, range(2 - rank, 0))))
+
+
+def _split_zero(weight: Node, zero: Node | None) -> tuple[Node, Array | None] | None:
+    """Weights of 8 bits, signed where they are known, and what is left to take off them, as int32 that broadcasts to
+    them; None where zero points of weights, or the weights that have some, are not known."""
+    if is_zero(zero):
+        return weight, None
+    if not isinstance(weight, Constant) or not isinstance(zero, Constant) or not is_byte(tensor_of(weight).dtype):
+        return None
+    less = 0 if tensor_of(weight).dtype is INT8 else MIDDLE_OF_BYTES
+    shifted = (weight.value.astype(np.int16) - less).astype(np.int8)
+    return Constant(shifted, weight.name), np.asarray(zero.value.astype(np.int32) - less)
+
+
+def _sums(x: Node, weight: Node, rest: Array | None, options: ConvOptions) -> Node:
+    """The convolution of x by the weight less the rest of its zero points, by which the sums of windows are multiplied.
+    Those of one group are the same for all filters."""
+    sums = conv(x, weight, **options)
+    if rest is None:
+        return sums
+    kind = tensor_of(weight)
+    filters = as_index(1) if options.get("groups", 1) == 1 else kind.shape[0]
+    ones = Constant(np.ones([int(extent) for extent in (filters, *kind.shape[1:])], np.int8))
+    of_filters = rest.reshape(rest.shape[0], *[1] * (kind.ndim - 2)) if rest.size > 1 else rest.reshape(())
+    return subtract(sums, multiply(conv(x, ones, **options), Constant(of_filters)))
 
 
 def _less_zero(x: Node, zero: Node | None) -> Node:

@@ -63,9 +63,8 @@ def test_a_convolution_with_bias_and_relu(case, kind, weight_kind, per_filter, s
     each = [v if isinstance(v, tuple) else (v,) * n for v, n in ((steps_of, rank), (pads, 2 * rank), (spread, rank))]
     wanted = windows.conv(rx, rw, *each, options.get("groups", 1))
     check(run(library, value)[0], np.maximum(wanted + bias, 0), scale, zero)
-    if symmetric or weight_kind == "int8":
-        assert_integer(library)
-        assert names(library)[-1].endswith("relu_quantize")
+    assert_integer(library)
+    assert names(library)[-1].endswith("relu_quantize")
 
 
 @pytest.mark.parametrize(("kind", "weight_kind"), SIGNS)

@@ -72,6 +72,12 @@ CONVOLUTIONS = [
     case("ConvInteger", (10,), X, W[:, :2], scalar(9, np.uint8), group=2, label="groups"),
     case("ConvInteger", (10,), X, W, scalar(9, np.uint8), integers(6, np.int8), label="filters",
          expected=lambda x, w, p, q: convolution(x - np.float32(p), w - np.float32(q)[:, None, None, None])),
+    case("ConvInteger", (10,), X, W.view(np.uint8), scalar(9, np.uint8), scalar(121, np.uint8), const=(1, 3),
+         pads=[1, 1, 0, 1], strides=[1, 2], label="beside the middle"),
+    case("ConvInteger", (10,), X, W[:, :2].view(np.uint8), scalar(9, np.uint8), scalar(7, np.uint8), const=(1, 2, 3),
+         group=2, label="groups beside the middle"),
+    case("ConvInteger", (10,), X, W, scalar(9, np.uint8), integers(6, np.int8), const=(1, 3), label="known filters",
+         expected=lambda x, w, p, q: convolution(x - np.float32(p), w - np.float32(q)[:, None, None, None])),
     case("QLinearConv", (10,), X, scalar(0.02), scalar(120, np.uint8), W, floats(6, low=0.01, high=0.03),
          np.zeros(6, np.int8), scalar(0.5), scalar(110, np.uint8), integers(6, np.int16).astype(np.int32),
          const=(2, 3, 5, 8), pads=[1, 1, 1, 1]),
@@ -134,10 +140,10 @@ def products_of(model):
 
 
 @pytest.mark.parametrize("filters", [(), (6,)], ids=["one", "each"])
-@pytest.mark.parametrize("kind", [np.int8, np.uint8])
-def test_known_weights_of_convolutions_stay_bytes(kind, filters):
-    """Also where each filter has a zero point, which is 0, or 128 of unsigned bytes, whatever shape that is given."""
-    zero = np.full(filters, 0 if kind is np.int8 else 128, kind)
+@pytest.mark.parametrize(("kind", "zero"), [(np.int8, 0), (np.uint8, 128), (np.int8, -9), (np.uint8, 121)])
+def test_known_weights_of_convolutions_stay_bytes(kind, zero, filters):
+    """Also where each filter has a zero point, whatever shape that is given."""
+    zero = np.full(filters, zero, kind)
     made = case("ConvInteger", (10,), X, W.view(kind), scalar(9, np.uint8), zero, const=(1, 2, 3))
     assert products_of(model_of(made, 10)) == {"uint8", "int8"}
 
