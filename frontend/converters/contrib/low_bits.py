@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....graph.node import Constant, Node, tensor_of
-from ....ops.families.binary import add, bitwise_and, multiply, right_shift, subtract
+from ....ops.families.binary import add, bitwise_and, divide, multiply, right_shift, subtract
 from ....ops.families.cast import cast
 from ....ops.families.concatenate import concatenate
 from ....ops.families.gather import take
@@ -14,8 +14,10 @@ from ....ops.families.matmul.matmul import dense
 from ....ops.families.repeat import repeat
 from ....ops.families.reshape import expand_dims, reshape
 from ....ops.families.slicing import strided_slice
+from ...integers import as_int64, from_the_end, integers
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype
+from ..run_time_operands import extent_as_number
 from .entering import contrib
 
 WIDTHS = (1, 2, 4, 8)
@@ -39,26 +41,35 @@ def _matmul_of_bits(node: OnnxNode) -> Node:
     the numbers. x is not rounded, whatever accuracy_level allows."""
     rows, columns, block = (node.integer(name) for name in ("N", "K", "block_size"))
     bits = node.integer("bits", 4)
-    if node.integer("weight_prepacked", 0) or node.get(4) is not None or bits not in WIDTHS:
-        raise node.unsupported(f"weights of {bits} bits, packed for one processor, or with groups out of order,")
+    if node.integer("weight_prepacked", 0) or bits not in WIDTHS:
+        raise node.unsupported(f"weights of {bits} bits, or packed for one processor,")
     kind, blocks = node.type().dtype, -(-columns // block)
-    whole = reshape(unpacked(node[1], bits), (rows, blocks, block))
-    scales = as_dtype(reshape(node[2], (rows, blocks, 1)), kind)
-    weights = multiply(subtract(cast(whole, str(kind)), _zeros(node, rows, blocks, bits)), scales)
-    flat = strided_slice(reshape(weights, (rows, blocks * block)), [0], [columns], [1])
-    y, bias = dense(node[0], flat), node.get(5)
+    whole = strided_slice(reshape(unpacked(node[1], bits), (rows, blocks * block)), [0], [columns], [1])
+    of_columns = node.get(4)
+
+    def spread(x: Node) -> Node:
+        """A number for each block as one for each column, whose block the file may say."""
+        numbers = as_dtype(reshape(x, (rows, blocks)), kind)
+        if of_columns is not None:
+            return take(numbers, strided_slice(of_columns, [0], [columns], [0]), 1)
+        return strided_slice(repeat(numbers, block, 1), [0], [columns], [1])
+
+    middle = _middle(node, rows, blocks, bits)
+    middle = middle if tensor_of(middle).ndim == 0 else spread(middle)
+    weights = multiply(subtract(cast(whole, str(kind)), middle), spread(node[2]))
+    y, bias = dense(node[0], weights), node.get(5)
     return y if bias is None else add(y, bias)
 
 
-def _zeros(node: OnnxNode, rows: int, blocks: int, bits: int) -> Node:
-    """The zero point of each block, [N, blocks, 1], or one for all; packed like weights where it is of bytes."""
+def _middle(node: OnnxNode, rows: int, blocks: int, bits: int) -> Node:
+    """The zero point of each block, [N, blocks], or one for all; packed like weights where it is of bytes."""
     given, kind = node.get(3), node.type().dtype
     if given is None:
         return Constant(np.asarray(1 << (bits - 1), kind.to_numpy()))
     if tensor_of(given).dtype == "uint8":
         packed = -(-blocks * bits // 8)
         given = strided_slice(unpacked(reshape(given, (rows, packed)), bits), [0], [blocks], [1])
-    return as_dtype(reshape(given, (rows, blocks, 1)), kind)
+    return given
 
 
 FLOATS4 = {
@@ -92,25 +103,43 @@ def _matmul_of_floats4(node: OnnxNode) -> Node:
 
 @contrib("GatherBlockQuantized", "bits block_size gather_axis quantize_axis", inputs=4)
 def _gather_of_blocks(node: OnnxNode) -> Node:
-    """Rows of a table of bytes, which hold numbers of ``bits`` along the last axis, as real numbers."""
+    """Slices of a table, as real numbers: of integers of 4 bits, or of bytes that hold several unsigned ones along the
+    last axis, whose zero point is the middle if none is given."""
     bits, block = node.integer("bits", 4), node.integer("block_size", 128)
-    rank, kind = node.rank, node.type(2).dtype
+    rank, kind, packed = node.rank, node.type(2).dtype, node.type().dtype == "uint8"
     axis, quantized = node.integer("gather_axis", 0) % rank, node.integer("quantize_axis", 1) % rank
-    if node.type().dtype != "uint8" or bits not in WIDTHS or quantized != rank - 1 or axis == quantized:
-        raise node.unsupported("a table of no packed bytes, or blocks along another axis than the last,")
-    whole = cast(unpacked(take(node[0], node[1], axis), bits), str(kind))
-    extent = tensor_of(whole).shape[-1]
-    columns = node.numbers((extent,))[0]
+    if packed and (bits not in WIDTHS or quantized != rank - 1 or axis == quantized):
+        raise node.unsupported("a table of bytes that is not packed, or gathered, along the axis of its blocks,")
+    if axis == quantized:
+        return _gather_in_blocks(node, axis, block)
+    along = quantized if quantized < axis else quantized + node.type(1).ndim - 1
+
+    def taken(x: Node) -> Node:
+        return take(x, node[1], axis)
+
+    def numbers(x: Node) -> Node:
+        return cast(unpacked(taken(x), bits) if packed else taken(x), str(kind))
+
+    whole, scales, zeros = numbers(node[0]), taken(node[2]), node.get(3)
+    columns, count = (node.numbers((tensor_of(x).shape[along],))[0] for x in (whole, scales))
 
     def spread(x: Node) -> Node:
         """A number for each block as one for each element."""
-        return strided_slice(repeat(x, block, -1), [0], [columns], [-1])
+        return strided_slice(repeat(x, block, along), [0], [columns], [along])
 
-    zeros, scales = node.get(3), take(node[2], node[1], axis)
-    if zeros is None:
-        middle: Node = Constant(np.asarray(1 << (bits - 1), kind.to_numpy()))
-    else:
-        count = node.numbers(tensor_of(scales).shape[-1:])[0]
-        own = strided_slice(unpacked(take(zeros, node[1], axis), bits), [0], [count], [-1])
-        middle = spread(cast(own, str(kind)))
-    return multiply(subtract(whole, middle), spread(scales))
+    if zeros is not None:
+        whole = subtract(whole, spread(strided_slice(numbers(zeros), [0], [count], [along])))
+    elif packed:
+        whole = subtract(whole, Constant(np.asarray(1 << (bits - 1), kind.to_numpy())))
+    return multiply(whole, spread(scales))
+
+
+def _gather_in_blocks(node: OnnxNode, axis: int, block: int) -> Node:
+    """Elements of integers of 4 bits along the axis of their blocks, as real numbers."""
+    kind, zeros = str(node.type(2).dtype), node.get(3)
+    index = from_the_end(as_int64(node[1]), extent_as_number(node, node.type().shape[axis]))
+    of_blocks = divide(index, integers(block))
+    whole = cast(take(node[0], index, axis), kind)
+    if zeros is not None:
+        whole = subtract(whole, cast(take(zeros, of_blocks, axis), kind))
+    return multiply(whole, take(node[2], of_blocks, axis))
