@@ -220,6 +220,16 @@ GROUPED = [
     grouped(np.concatenate(STEP, -1), None, None, *PASTS, lengths(6, 6), total(7), label="packed"),
     grouped(*STEP, *PASTS, lengths(6, 6), total(7), None, None, None, floats(1, HEADS, 1, 7), label="bias"),
 ]
+BIAS_OF_HEADS, SINK = floats(1, HEADS, 1, 7), floats(HEADS, seed=4, low=0.0)
+for cap in ({}, {"softcap": 2.0}):
+    one_each = {"opened": OPEN_STEP, **cap}
+    GROUPED += [
+        grouped(*PROMPT, None, None, lengths(4, 4), total(5), label=f"{cap} prompt, smooth", smooth_softmax=1, **cap),
+        grouped(*STEP, *PASTS, lengths(6, 6), total(7), label=f"{cap} smooth", smooth_softmax=1, **one_each),
+        grouped(*STEP, *PASTS, lengths(6, 6), total(7), *[None] * 4, SINK, label=f"{cap} sink", **one_each),
+        grouped(*STEP, *PASTS, lengths(6, 6), total(7), *[None] * 3, BIAS_OF_HEADS, label=f"{cap} bias", **one_each),
+        grouped(*STEP, *PASTS, lengths(6, 6), total(7), *[None] * 3, BIAS_OF_HEADS, SINK, label=f"{cap} both", **cap),
+    ]
 
 
 def packed_attention(x, weights, bias, offsets, ends, scores=None, scale=SIZE**-0.5):
@@ -275,7 +285,6 @@ def test_an_operator_gives_what_onnxruntime_gives(case, opened):
         (attention(X, W, BIAS, np.ones((2, 1, 5, 5), np.int32)), "a mask that is"),
         (multi_head(*SELF, wanted=(0, 3)), "the output of scores"),
         (contrib_case("RotaryEmbedding", SELF[0], FIRST, COS, SIN, scale=2.0), "a scale, or sequences that are packed"),
-        (grouped(*STEP, *PASTS, lengths(6, 6), total(7), softcap=9.0), "a cap on the scores"),
         (grouped(*STEP, *PASTS, lengths(6, 6), total(7), causal=0), "than the default"),
         (grouped(*STEP, *PASTS, lengths(6, 6), total(7), wanted=4), "the output of scores"),
     ],

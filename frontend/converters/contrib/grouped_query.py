@@ -15,7 +15,6 @@ from ....ir.facts import nonnegative
 from ....ir.makers import as_index, maximum
 from ....ir.simplify import simplify
 from ....ir.visit import free_vars
-from ....ops.families.attention.attention import attention
 from ....ops.families.binary import add, equal, greater, less_equal, logical_and, subtract
 from ....ops.families.concatenate import concatenate
 from ....ops.families.gather import take
@@ -28,7 +27,8 @@ from ...integers import as_int64, as_number, as_vector, integers
 from ...onnx_node import OnnxNode
 from ..run_time_operands import extent_as_number, numbers_up_to
 from .entering import contrib
-from .heads import by_heads, count_of_heads, in_heads, joined, matched, number_like, scale_of
+from .grouped_scores import attended, sink_of
+from .heads import by_heads, count_of_heads, in_heads, joined, matched, scale_of
 from .rotary import rotated
 
 KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS, SINK = range(1, 12)
@@ -56,18 +56,17 @@ def _group_query_attention(node: OnnxNode) -> Sequence[Node | None]:
         query, key = (rotated(node, x, cos, sin, node.flag("rotary_interleaved")) for x in (query, key))
     keys, values = (rows.present(node, node.get(k), by_heads(x)) for k, x in ((PAST_KEY, key), (PAST_VALUE, value)))
     first = by_heads(query)
-    y = attention(first, keys, values, rows.mask(node, first, tensor_of(keys).shape[2]), scale_of(node, first))
+    masks = rows.masks(node, first, tensor_of(keys).shape[2])
+    y = attended(node, first, keys, values, *masks, sink_of(node, SINK, first), scale_of(node, first))
     return joined(node, by_heads(y)), keys, values
 
 
 def _check(node: OnnxNode) -> None:
     """Raise ``ModelError`` for forms that are not converted."""
-    if any(node.get(k) is not None for k in range(SINK, 17)) or node.wants(3):
-        raise node.unsupported("a sink, a quantized cache, a normalisation inside, or the output of scores,")
+    if any(node.get(k) is not None for k in range(SINK + 1, 17)) or node.wants(3):
+        raise node.unsupported("a quantized cache, a normalisation inside, or the output of scores,")
     if any(node.integer(name, plain) != plain for name, plain in _PLAIN.items()):
         raise node.unsupported(f"another {' or '.join(_PLAIN)} than the default")
-    if node.real("softcap", 0.0) != 0 or node.integer("smooth_softmax", -1) > 0:
-        raise node.unsupported("a cap on the scores, or a smooth softmax,")
 
 
 def _heads(node: OnnxNode) -> tuple[Node, Node, Node]:
@@ -117,8 +116,8 @@ class _Rows:
         room = concatenate(parts, 2) if len(parts) > 1 else parts[0]
         return tensor_scatter(room, x, self.past, 2, False)
 
-    def mask(self, node: OnnxNode, query: Node, keys: Expr) -> Node:
-        """Which keys a query sees: those up to its own position, in a window if there is one, and what is added."""
+    def masks(self, node: OnnxNode, query: Node, keys: Expr) -> tuple[Node, Node | None]:
+        """Which keys a query sees: those up to its own position, in a window if there is one; and what is added."""
         places = numbers_up_to(node, keys)
         positions = expand_dims(self.positions, (1, 3))
         seen: Node = less_equal(places, positions)
@@ -126,7 +125,6 @@ class _Rows:
         if window > 0:
             seen = logical_and(seen, greater(places, subtract(positions, integers(window))))
         bias = node.get(BIAS)
-        if bias is None:
-            return seen
-        bias = matched(node, matched(node, bias, 3, keys), 2, tensor_of(query).shape[2])
-        return where(seen, bias, number_like(float("-inf"), query))
+        if bias is not None:
+            bias = matched(node, matched(node, bias, 3, keys), 2, tensor_of(query).shape[2])
+        return seen, bias
