@@ -1,7 +1,8 @@
 """Convolutions of float16 and bfloat16 become those of float32, with all their layouts and schedules.
 
 Definitions sum halves in float32 and round the sum. So arguments are widened, which loses nothing, and the result is
-rounded; what is added to it as its bias is added before, so that there is one rounding.
+rounded; what is added to it as its bias is added before, so that there is one rounding. What limits it to numbers that
+halves have goes before the rounding as well, which changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ...ops.families.conv.attrs import ConvAttrs
 from ...ops.families.conv.conv import CONVS
 from ...ops.families.conv.transpose import CONV_TRANSPOSES
 
-ADD = get_op("add")
+ADD, CLIP, RELU = map(get_op, ("add", "clip", "relu"))
 OPS = (*(op for op, _ in CONVS.values()), *CONV_TRANSPOSES.values())
 
 
@@ -41,13 +42,15 @@ def widen_halves(function: Function, precision: Precision) -> Function:
 
 
 class _Widening:
-    """Mutable: knows the float32 values that it has made, the sums of convolutions by what rounds them."""
+    """Mutable: knows the float32 values that it has made, the sums of convolutions, limited or not, by what rounds
+    them."""
 
     def __init__(self, used_by: Mapping[Node, tuple[Node, ...]], precision: Precision) -> None:
         self._used_by = used_by
         self._precision = precision
         self._wide: dict[Node, Node] = {}
         self._sums: dict[Node, Call] = {}
+        self._limited: dict[Node, Call] = {}
 
     def widened_call(self, original: Call, call: Call) -> Call:
         """What stands for a call of the function; the call itself, if it is no such convolution, nor adds its bias."""
@@ -58,6 +61,14 @@ class _Widening:
         sums = self._sums.get(call.args[0]) if call.op is ADD else None
         if sums is not None and self._is_bias(original):
             return self._rounded(replace(add(sums, self._widened(call.args[1])), origin=call.origin), call)
+        if not _limits(call):
+            return call
+        values = self._sums.get(call.args[0], self._limited.get(call.args[0]))
+        if values is not None and len(self._used_by[original.args[0]]) == 1:
+            made = op_of(call)(values, attrs=call.attrs, origin=call.origin)
+            rounded = replace(cast(made, tensor_of(call).dtype), origin=call.origin, value=call.value)
+            self._limited[rounded] = made
+            return rounded
         return call
 
     def _is_bias(self, call: Call) -> bool:
@@ -82,3 +93,11 @@ class _Widening:
             else:
                 self._wide[node] = cast(node, FLOAT32)
         return self._wide[node]
+
+
+def _limits(call: Call) -> bool:
+    """Whether a call limits its argument from below or above, by numbers that its dtype has."""
+    if call.op is CLIP:
+        kind = tensor_of(call).dtype.to_numpy()
+        return all(bound is None or float(kind.type(bound)) == bound for bound in (call.attrs.min, call.attrs.max))
+    return call.op is RELU

@@ -8,6 +8,7 @@ from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
 from loopwright.artifact.options import CodegenOptions
+from loopwright.base.dtype import dtype as dtype_of
 from loopwright.compiler.passes.graph_passes import run_graph_passes
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
@@ -75,6 +76,31 @@ def test_under_strict_precision_only_a_convolutions_own_bias_is_added_before_it_
         (addition,) = (n for n in post_order(planned.body) if isinstance(n, Call) and n.op.name == "add")
         assert str(addition.type.dtype) == dtype
         assert [str(c.type.dtype) for c in convolutions(planned)] == ["float32"]
+
+
+@pytest.mark.parametrize("limited", [lw.nn.relu, lambda x: lw.nn.clip(lw.nn.relu(x), 0.0, 6.0)])
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_limits_that_halves_have_go_before_the_rounding_and_change_nothing(kind, limited):
+    x = lw.var("x", (1, 4, 5, 5), kind)
+    sums = lw.nn.conv2d(x, lw.const(np.full((4, 4, 3, 3), 0.3, dtype_of(kind).to_numpy())))
+    planned = run_graph_passes(lw.Function([x], limited(sums)), CompileSettings(TARGET))
+    limits = [n for n in post_order(planned.body) if isinstance(n, Call) and n.op.name in ("relu", "clip")]
+    assert {str(n.type.dtype) for n in limits} == {"float32"}
+    value = 5 * np.random.default_rng(0).standard_normal((1, 4, 5, 5)).astype(dtype_of(kind).to_numpy())
+    y, rounded = (
+        lw.Engine(lw.compile(lw.Function([x], r), target=TARGET, jobs=1), threads=1)({"x": value})[0]
+        for r in (limited(sums), sums)
+    )
+    most = np.inf if limited is lw.nn.relu else 6
+    np.testing.assert_array_equal(y, np.clip(rounded.astype(np.float32), 0, most).astype(y.dtype))
+
+
+def test_a_limit_that_halves_do_not_have_stays_behind_the_rounding():
+    x = lw.var("x", (1, 4, 5, 5), "float16")
+    sums = lw.nn.conv2d(x, lw.const(np.ones((4, 4, 3, 3), np.float16)))
+    planned = run_graph_passes(lw.Function([x], lw.nn.clip(sums, 0.1, 6.0)), CompileSettings(TARGET))
+    (clip,) = (n for n in post_order(planned.body) if isinstance(n, Call) and n.op.name == "clip")
+    assert str(clip.type.dtype) == "float16"
 
 
 def test_a_value_that_several_read_is_rounded_for_each():
