@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields
 from typing import ClassVar, TypeAlias
 
@@ -16,6 +18,20 @@ JsonValue: TypeAlias = "str | int | float | list[JsonValue] | None"
 STEPS: dict[str, type[Step]] = {}
 """The kinds of steps that were imported, by the name of their primitive. Mutable: each subclass of ``Step`` adds
 itself; ``lowering.primitives`` has all of them."""
+
+_EACH_STEP: ContextVar[bool] = ContextVar("loopwright_rules_each_step", default=True)
+"""Whether the rules of a schedule are checked behind each step."""
+
+
+@contextmanager
+def rules_checked(*, each_step: bool) -> Iterator[None]:
+    """Steps of this block have the rules of schedules checked behind each, or not, so that the caller has to
+    (``check_invariants``) before it gives a schedule away. Each step's own conditions are checked all the same."""
+    token = _EACH_STEP.set(each_step)
+    try:
+        yield
+    finally:
+        _EACH_STEP.reset(token)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -37,9 +53,11 @@ class Step:
         raise NotImplementedError
 
     def next_state(self, state: ScheduleState) -> ScheduleState:
-        """The state after this step. Raises ``ScheduleError`` if it is illegal, or breaks what earlier ones made."""
+        """The state after this step. Raises ``ScheduleError`` if it is illegal, or breaks what earlier ones made; the
+        second not in a block of ``rules_checked(each_step=False)``."""
         new = self.apply(state)
-        check_invariants(new, state)
+        if _EACH_STEP.get():
+            check_invariants(new, state)
         return new
 
     def to_dict(self) -> dict[str, JsonValue]:

@@ -6,6 +6,7 @@ import logging
 
 from ..base.errors import ScheduleError
 from ..lowering.schedule import LoopLike, StageLike, StageView
+from ..lowering.step import rules_checked
 
 _log = logging.getLogger("loopwright.schedule")
 
@@ -16,7 +17,8 @@ def fetch_ahead(stage: StageView, tensor: StageLike, loop: LoopLike, distance: i
     What an iteration reads depends on extents and on what is fused: it may be more lines than a prefetch takes.
     """
     try:
-        stage.prefetch(tensor, loop, distance)
+        with rules_checked(each_step=True):
+            stage.prefetch(tensor, loop, distance)
     except ScheduleError as error:
         _log.debug("left out a prefetch: %s", error)
         return False

@@ -1,4 +1,4 @@
-"""What one step has established and another may break: checked on the state after each step."""
+"""The rules of a schedule: what one step has established and another may break."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from .shifted_tiles import check_shifted_tiles
 
 
 def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
-    """Raise ``ScheduleError`` where something no longer holds; ``before`` is what the error shows."""
+    """Raise ``ScheduleError`` where something no longer holds. ``before`` is the state before the last step, in which
+    all held, and what the error shows; or ``state`` itself, where all is to be checked."""
     for stage in state.stages:
         check_shifted_tiles(stage, before)
         _check_hinted_loops(stage, before)
@@ -32,7 +33,7 @@ def check_invariants(state: ScheduleState, before: ScheduleState) -> None:
     check_rounding(state, before)
     if any(s.layout is not None or s.prefetches for s in state.stages):
         known = infer(state)
-        same_bounds = state.answers["bounds"] is before.answers["bounds"]
+        same_bounds = before is not state and state.answers["bounds"] is before.answers["bounds"]
         for stage in state.stages:
             if not (same_bounds and stage.layout is before.stage(stage.name).layout):
                 _check_layout(stage, known, before)

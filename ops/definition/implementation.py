@@ -15,6 +15,7 @@ from ...base.foreign_errors import naming_code
 from ...base.target import Target
 from ...graph.node import Call
 from ...graph.types import Type, leaf_types
+from ...lowering.checked_late import checked_late
 from ...lowering.decisions import NONE_DECIDED, Decision, DecisionValue, Outputs, require_known
 from ...lowering.schedule import Schedule
 from ...te.tensor import Tensor, Tensors
@@ -145,10 +146,15 @@ class OpImplementation:
         where the function that makes it fails, or gives no schedule; ``ScheduleError`` where that has no decision of a
         name in ``decided``."""
         what = f"the schedule of {self.name} of {op}"
-        with naming_code(what, SelectionError):
-            made: object = self.schedule(attrs, anchor, Outputs.of(outputs, self.decided), target)
-        if not isinstance(made, Schedule):
-            raise SelectionError(f"{what} should give what create_schedule gives, but it gives {made!r}")
+
+        def make() -> Schedule:
+            with naming_code(what, SelectionError):
+                made: object = self.schedule(attrs, anchor, Outputs.of(outputs, self.decided), target)
+            if not isinstance(made, Schedule):
+                raise SelectionError(f"{what} should give what create_schedule gives, but it gives {made!r}")
+            return made
+
+        made = checked_late(make)
         require_known(self.decided, made.decisions, self.name)
         if self.decided and made.decided is not self.decided:
             raise SelectionError(
