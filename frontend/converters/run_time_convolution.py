@@ -100,7 +100,7 @@ def transposed_of_run(node: OnnxNode, x: Node, weight: Node) -> Node:
     return folded(node, windows, node.shapes.stand_for(image), node.shapes.stand_for(taps))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Axis:
     """An axis that windows go along: so many windows, of so many ``taps``, over x with elements before and after it."""
 

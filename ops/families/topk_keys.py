@@ -60,6 +60,7 @@ class KeyedRow:
     largest: bool
 
     def rank_at(self, at: Expr) -> Expr:
+        """The rank of the element at an index, an int32."""
         return rank(widened(self.element(at)), self.largest)
 
     def search(self, store: Callable[[Expr, Expr], None]) -> None:
