@@ -16,7 +16,8 @@ from ..base.target import Target
 from ..lowering.schedule import Schedule, create_schedule
 from ..schedules.default_schedule import default_schedule
 from ..te.compute import compute, placeholder
-from ..te.tensor import Operation, PlaceholderOp, Tensor
+from ..te.order import operations_behind
+from ..te.tensor import PlaceholderOp, Tensor
 from .arguments import Argument, ArrayArgument, Parameters
 from .build import build_kernel
 from .specialization import Specialization, shape_of
@@ -106,15 +107,10 @@ def _scheduled(call: str, outputs: tuple[Tensor, ...], options: KernelOptions) -
 
 def _used(call: str, outputs: Sequence[Tensor], inputs: Sequence[Tensor]) -> tuple[int, ...]:
     """The positions of the inputs that the outputs depend on, after a check that they depend on nothing else."""
-    found: dict[Operation, None] = {}
-    rest = [tensor.op for tensor in outputs]
-    while rest:
-        op = rest.pop()
-        if op not in found:
-            found[op] = None
-            rest += [tensor.op for tensor in op.inputs]
+    found = operations_behind(outputs)
     known = {tensor.op for tensor in inputs}
     for op in found:
         if isinstance(op, PlaceholderOp) and op not in known:
             raise ExpressionError(f"{call} reads {op.outputs[0]!r}, which is none of its arguments: add one for it")
-    return tuple(k for k, tensor in enumerate(inputs) if tensor.op in found)
+    used = set(found)
+    return tuple(k for k, tensor in enumerate(inputs) if tensor.op in used)

@@ -26,6 +26,7 @@ from ..base.errors import ScheduleError
 from ..ir.buffer import Scope
 from ..ir.expr import Axis
 from ..ir.stmt import LoopKind, Notes
+from ..te.order import operations_behind
 from ..te.tensor import ComputeOp, ExternOp, Operation, PlaceholderOp, ScanOp, StateOp, Tensor
 from .decisions import Decision
 from .index_map import IndexMap
@@ -468,22 +469,9 @@ def renewed_once(
 
 def initial_state(outputs: tuple[Tensor, ...]) -> ScheduleState:
     """One stage an operation, producers first in the order in which the outputs reach them."""
-    order: list[Operation] = []
-    done: set[Operation] = set()
-    stack: list[tuple[Operation, bool]] = [(t.op, False) for t in reversed(outputs)]
-    while stack:
-        op, ready = stack.pop()
-        if op in done:
-            continue
-        if ready:
-            done.add(op)
-            order.append(op)
-        else:
-            stack.append((op, True))
-            stack.extend((t.op, False) for t in reversed(op.inputs))
     state = ScheduleState((), ())
     names: dict[Operation, str] = {}
-    for op in order:
+    for op in operations_behind(outputs):
         names[op] = state.fresh_name(op.name)
         state = replace(state, stages=(*state.stages, make_stage(names[op], op)))
     return replace(state, outputs=tuple(dict.fromkeys(names[t.op] for t in outputs)))

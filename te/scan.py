@@ -14,6 +14,7 @@ from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.simplify import simplify
 from .bounds import is_reached, reads_with_facts
 from .compute import check_name, check_shape, scalar_dtype
+from .order import operations_behind
 from .tensor import ComputeOp, Operation, PlaceholderOp, StateOp, Tensor, make_scan, make_state
 
 
@@ -123,20 +124,10 @@ def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
 def _cell(updates: Sequence[Tensor], states: Sequence[Tensor]) -> list[Operation]:
     """The operations that depend on the state, readers before what they read."""
     depends: dict[Operation, bool] = {}
-    cell: list[Operation] = []
-    stack: list[tuple[Operation, bool]] = [(t.op, False) for t in updates]
-    while stack:
-        op, ready = stack.pop()
-        if op in depends:
-            continue
-        if ready:
-            depends[op] = any(t in states or depends[t.op] for t in op.inputs)
-            if depends[op] or any(t.op is op for t in updates):
-                cell.append(op)
-        else:
-            stack.append((op, True))
-            stack.extend((t.op, False) for t in op.inputs)
-    return cell[::-1]
+    for op in operations_behind(updates):
+        depends[op] = any(t in states or depends[t.op] for t in op.inputs)
+    ends = {t.op for t in updates}
+    return [op for op in reversed(depends) if depends[op] or op in ends]
 
 
 def _check_ops(

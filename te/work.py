@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..ir.constants import ONE, ZERO
 from ..ir.expr import Axis, Binary, Call, Cast, Expr, IfThenElse, Let, Select, Unary
 from ..ir.simplify import simplify
-from .tensor import ComputeOp, Operation, PlaceholderOp, Tensor
+from .order import operations_behind
+from .tensor import ComputeOp, PlaceholderOp, Tensor
 
 _OPERATIONS = {"arithmetic_fence": 0, "fma": 2, "dot2": 4, "dot4": 8}
 """Of calls that do not count as one multiplication, addition or function."""
@@ -20,7 +21,7 @@ def operations(outputs: Sequence[Tensor]) -> Expr:
     0 where the definition does not tell: in scans, externs, and reductions over ragged axes.
     """
     total: Expr = ZERO
-    for op in _all_operations(outputs):
+    for op in operations_behind(outputs):
         if isinstance(op, PlaceholderOp):
             continue
         if not isinstance(op, ComputeOp) or op.ragged_axes:
@@ -29,18 +30,6 @@ def operations(outputs: Sequence[Tensor]) -> Expr:
         bodies = op.body if reduction is None else (*reduction.sources, *reduction.combiner.results)
         total = total + _product([*op.axis, *op.reduce_axis]) * _count(bodies)
     return simplify(total)
-
-
-def _all_operations(outputs: Iterable[Tensor]) -> Iterator[Operation]:
-    """Each once, in an order that depends on the definition alone."""
-    seen: dict[Operation, None] = {}
-    waiting = [tensor.op for tensor in outputs]
-    while waiting:
-        op = waiting.pop()
-        if op not in seen:
-            seen[op] = None
-            waiting.extend(tensor.op for tensor in op.inputs)
-    return iter(seen)
 
 
 def _product(axes: Iterable[Axis]) -> Expr:

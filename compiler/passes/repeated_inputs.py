@@ -29,6 +29,7 @@ from ...ops.definition.implementation import OpImplementation, outputs_of
 from ...ops.definition.registry import Op
 from ...ops.definition.strategy import strategy_of
 from ...ops.families.repeat import BROADCAST_TO
+from ...te.order import operations_behind
 from ...te.tensor import ComputeOp, Operation, PlaceholderOp, Tensor
 from ..symbols import Symbol, symbols_of
 
@@ -154,26 +155,11 @@ def _states_of_compute(
     states = {
         tensor: _State.ALONG if arg in along else _State.MET for tensor, arg in zip(inputs, call.args, strict=True)
     }
-    for operation in _operations(outputs):
+    for operation in operations_behind(outputs):
         if not isinstance(operation, PlaceholderOp):
             state = _state_of_stage(operation, states, symbol, other)
             states.update((tensor, state) for tensor in operation.outputs)
     return tuple(states[tensor] for tensor in outputs)
-
-
-def _operations(outputs: Iterable[Tensor]) -> list[Operation]:
-    """All operations that tensors are computed by, each after those that it reads."""
-    found: dict[Operation, None] = {}
-
-    def add(operation: Operation) -> None:
-        if operation not in found:
-            for tensor in operation.inputs:
-                add(tensor.op)
-            found[operation] = None
-
-    for tensor in outputs:
-        add(tensor.op)
-    return list(found)
 
 
 def _state_of_stage(operation: Operation, states: Mapping[Tensor, _State], symbol: Symbol, other: Expr) -> _State:

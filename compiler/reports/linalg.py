@@ -17,6 +17,7 @@ from ...ir.constants import const_int
 from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorBase, TensorRead, Var
 from ...ir.stmt import PrimFunc
 from ...ir.visit import children, free_vars
+from ...te.order import operations_behind
 from ...te.tensor import ComputeOp, PlaceholderOp, Tensor
 
 _Affine = tuple[tuple[tuple[Var, int], ...], int]
@@ -236,20 +237,16 @@ def _tensor_type(tensor: Tensor) -> str:
 def _in_order(outputs: Sequence[Tensor]) -> list[ComputeOp]:
     """The operations that the outputs need, each behind those it reads. Raises ``MlirError`` for those without a form
     in linalg."""
-    found: dict[ComputeOp, None] = {}
-    stack = [(tensor.op, False) for tensor in reversed(outputs)]
-    while stack:
-        op, ready = stack.pop()
-        if op in found or isinstance(op, PlaceholderOp):
-            continue
-        if not isinstance(op, ComputeOp):
-            raise MlirError(f"linalg has no form for {op}: it has computes only; the level loops has it")
-        if ready:
-            found[op] = None
-        else:
-            stack.append((op, True))
-            stack += [(tensor.op, False) for tensor in reversed(op.inputs)]
-    return list(found)
+    found = []
+    for op in operations_behind(outputs):
+        match op:
+            case ComputeOp():
+                found.append(op)
+            case PlaceholderOp():
+                pass
+            case _:
+                raise MlirError(f"linalg has no form for {op}: it has computes only; the level loops has it")
+    return found
 
 
 def _domain(op: ComputeOp) -> _Domain:
