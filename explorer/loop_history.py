@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields, replace
 
 from ..lowering.primitives.caching import CacheRead
 from ..lowering.schedule import Schedule
-from ..lowering.state import Loop, ScheduleState, Stage
+from ..lowering.stage import Loop, Stage
+from ..lowering.state import ScheduleState
 from ..lowering.step import StageStep, Step
 
 

@@ -11,7 +11,8 @@ from ..base.errors import ScheduleError
 from ..ir.expr import Axis
 from ..te.tensor import Operation, Tensor
 from .report import literal, schedule_error
-from .state import ScheduleState, Stage
+from .stage import Stage
+from .state import ScheduleState
 
 
 class LoopView:

@@ -13,7 +13,8 @@ from ..ir.visit import free_vars
 from .nest.nesting import enclosing_loops
 from .nest.regions import infer
 from .nest.scans import scan_of
-from .state import At, ScheduleState, Stage
+from .stage import At, Stage
+from .state import ScheduleState
 
 MOST = 2
 """A stage that is computed no more often is not worth a word: tiles of stencils overlap."""

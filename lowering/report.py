@@ -12,15 +12,9 @@ from ..ir.expr import Var
 from ..ir.printer import Marker, stmt_text
 from ..ir.stmt import For, Stmt
 from .nest.realize import realize
-from .state import (
-    AccumulateRelation,
-    FactorRelation,
-    FuseRelation,
-    RoundUpRelation,
-    ScheduleState,
-    SplitRelation,
-    Stage,
-)
+from .relations import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation
+from .stage import Stage
+from .state import ScheduleState
 
 
 def nest_text(state: ScheduleState, marked: Iterable[str] = (), mark: str = "# <-- here") -> str:

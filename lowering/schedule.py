@@ -49,9 +49,11 @@ from .primitives import (
     Vectorize,
 )
 from .recomputed import recomputations
+from .relations import Tail
 from .report import nest_diff, nest_text
 from .rules.loops import stage_with_loops
-from .state import Inlined, ScheduleState, Stage, Tail, initial_state
+from .stage import Inlined, Stage
+from .state import ScheduleState, initial_state
 from .step import Step
 from .tensor_intrinsic import TensorIntrinsic
 from .trace import Trace

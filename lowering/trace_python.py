@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from .report import literal
-from .state import ScheduleState, Stage
+from .stage import Stage
+from .state import ScheduleState
 from .step import StageStep, Step
 
 

@@ -13,7 +13,8 @@ from ..ir.visit import tensor_reads, walk
 from ..lowering.access_strides import stride_along, strides_along
 from ..lowering.rules.ragged import has_ragged_loops
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
-from ..lowering.state import Inlined, Root, ScheduleState, Stage
+from ..lowering.stage import Inlined, Root, Stage
+from ..lowering.state import ScheduleState
 from ..te.reducer_laws import factoring_counterexample
 from ..te.tensor import ComputeOp, Tensor
 from .axis_choice import best_lanes, best_rows, neighbouring

@@ -16,7 +16,7 @@ from ..ir.constants import ONE, const_int
 from ..ir.expr import Axis, Expr
 from ..ir.simplify import simplify
 from ..lowering.schedule import LoopView, Schedule, StageView, create_schedule
-from ..lowering.state import Stage
+from ..lowering.stage import Stage
 from ..te.tensor import ComputeOp, PlaceholderOp, Tensors
 from .default_schedule import inline_cheap_stages, is_inlined, pointwise_lanes, schedule_stage
 from .fetch_ahead import fetch_ahead

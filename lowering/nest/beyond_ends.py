@@ -21,7 +21,9 @@ from ...ir.simplify import simplify
 from ...ir.visit import Node, free_vars, rewrite, substitute, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
-from ..state import RoundUpRelation, ScheduleState, Stage
+from ..relations import RoundUpRelation
+from ..stage import Stage
+from ..state import ScheduleState
 from .inference import Inference, ReadBeyond
 from .nesting import enclosing_loops, readers_of
 from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions

@@ -7,7 +7,8 @@ from collections import Counter
 from ...ir.expr import Expr, TensorRead, Var
 from ...ir.visit import rewrite, substitute, tensor_reads
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
-from ..state import Inlined, ScheduleState, once
+from ..stage import Inlined
+from ..state import ScheduleState, once
 from .fences import fence_shared, fenced
 from .nesting import Reads, reads_of
 

@@ -17,16 +17,9 @@ from ...ir.facts import prove
 from ...ir.simplify import simplify
 from ...ir.visit import free_vars, tensor_reads, walk
 from ...te.tensor import ComputeOp
-from ..state import (
-    AccumulateRelation,
-    After,
-    FactorRelation,
-    FuseRelation,
-    RoundUpRelation,
-    ScheduleState,
-    SplitRelation,
-    Stage,
-)
+from ..relations import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation
+from ..stage import After, Stage
+from ..state import ScheduleState
 from .inference import ElementBox, Inference
 from .loops import StageLoops
 from .nesting import is_inside

@@ -10,7 +10,7 @@ from ...ir.expr import Axis, Expr, Reduce, TensorRead, Var
 from ...ir.facts import Facts
 from ...ir.relax import Range
 from ...ir.visit import substitute
-from ..state import Stage
+from ..stage import Stage
 from .loops import StageLoops
 from .nesting import Reads
 

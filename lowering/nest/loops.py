@@ -13,7 +13,8 @@ from ...ir.expr import Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.visit import substitute
-from ..state import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Stage, Tail
+from ..relations import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Tail
+from ..stage import Stage
 from .rounding import axis_behind, made_of, rounded_axes
 
 

@@ -24,7 +24,7 @@ from ...ir.visit import Node, buffers_accessed, children, substitute, walk
 from ..passes.flatten_buffers import flat_view
 from ..passes.guards import conjuncts, margin_of
 from ..passes.linear import affine_in, difference
-from ..state import Stage
+from ..stage import Stage
 from ..tensor_intrinsic import TensorIntrinsic, intrinsic_named
 from .inference import Inference
 from .loops import Predicate

@@ -15,7 +15,8 @@ from ...ir.simplify import simplify
 from ...ir.visit import free_vars, substitute, tensor_reads
 from ...te.tensor import ExternOp
 from ..passes.guards import conjuncts
-from ..state import At, ScheduleState, Stage
+from ..stage import At, Stage
+from ..state import ScheduleState
 from .inference import ElementBox, Inference, whole
 from .nesting import enclosing_loops
 from .read_ranges import LoopRanges, loop_ranges, margin, reads_with_conditions

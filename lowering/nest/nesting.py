@@ -12,7 +12,8 @@ from typing import TypeAlias
 from ...ir.expr import Expr, TensorBase
 from ...ir.visit import tensor_reads
 from ...te.tensor import ComputeOp
-from ..state import After, At, Before, Place, Root, ScheduleState, Stage
+from ..stage import After, At, Before, Place, Root, Stage
+from ..state import ScheduleState
 
 Reads: TypeAlias = Mapping[str, tuple[str, ...]]
 """For each stage that is computed, the names of the stages that it reads once inlined ones are put in."""

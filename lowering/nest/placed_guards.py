@@ -18,7 +18,8 @@ from ...ir.stmt import If, Stmt
 from ...ir.visit import buffers_accessed, free_vars, substitute
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
-from ..state import After, At, Before, ScheduleState, Stage
+from ..stage import After, At, Before, Stage
+from ..state import ScheduleState
 from .beyond_ends import ends_read
 from .inference import Inference
 from .loops import Predicate

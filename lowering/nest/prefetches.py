@@ -15,7 +15,7 @@ from ...ir.stmt import For, PrefetchStmt, Stmt, seq
 from ...ir.visit import substitute, tensor_reads, walk
 from ...te.tensor import Tensor
 from ..passes.linear import difference
-from ..state import PrefetchAt, Stage
+from ..stage import PrefetchAt, Stage
 from .loops import ceildiv
 from .stage_code import StageCode
 from .storage import stored_at

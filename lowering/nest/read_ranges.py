@@ -15,7 +15,7 @@ from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
 from ...ir.visit import Node, children, free_vars, walk
 from ..passes.guards import margin_of
-from ..state import Stage
+from ..stage import Stage
 from .inference import Inference
 
 

@@ -13,7 +13,8 @@ from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, For, If, Stmt, seq
 from ...te.tensor import ComputeOp, ExternOp, PlaceholderOp, ScanOp, StateOp, Tensor
-from ..state import ScheduleState, Stage, once
+from ..stage import Stage
+from ..state import ScheduleState, once
 from .inference import Inference
 from .match_intrinsic import IntrinsicMatch, find_match
 from .nesting import Nesting

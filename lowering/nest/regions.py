@@ -12,7 +12,8 @@ from ...ir.facts import NO_FACTS, Facts
 from ...ir.simplify import simplify
 from ...ir.visit import walk
 from ...te.tensor import ComputeOp
-from ..state import After, At, Inlined, ScheduleState, Stage, is_same, once, renewed_once
+from ..stage import After, At, Inlined, Stage
+from ..state import ScheduleState, is_same, once, renewed_once
 from .beyond_ends import ends_read, reads_beyond, unguarded_axes
 from .bodies import inline_bodies, who_reads
 from .finished import finished, region_after

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..state import FuseRelation, Relation, RoundUpRelation, ScheduleState, SplitRelation, Stage, once
+from ..relations import FuseRelation, Relation, RoundUpRelation, SplitRelation
+from ..stage import Stage
+from ..state import ScheduleState, once
 
 
 @once("bounds")

@@ -15,7 +15,8 @@ from ...ir.expr import Expr, TensorRead, Var
 from ...ir.simplify import simplify
 from ...ir.visit import tensor_reads
 from ...te.tensor import ScanOp, StateOp, Tensor
-from ..state import At, Before, Place, Root, ScheduleState, Stage
+from ..stage import At, Before, Place, Root, Stage
+from ..state import ScheduleState
 
 
 def shared_memory(state: ScheduleState) -> dict[Tensor, Tensor]:

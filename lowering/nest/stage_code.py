@@ -14,7 +14,8 @@ from ...ir.expr import Expr, Load, Reduce, TensorRead, Var
 from ...ir.stmt import CallExtern, LetStmt, Stmt, Store, seq
 from ...ir.visit import Node, rewrite, substitute, with_views
 from ...te.tensor import ExternOp, Tensor
-from ..state import ScheduleState, Stage
+from ..stage import Stage
+from ..state import ScheduleState
 from .fences import fence_shared
 from .inference import Inference
 from .storage import RunningFold, stored_at

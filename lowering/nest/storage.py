@@ -14,7 +14,8 @@ from ...ir.constants import ONE, const, const_int
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...te.tensor import Tensor
-from ..state import ScheduleState, Stage, StrideAlignment
+from ..stage import Stage, StrideAlignment
+from ..state import ScheduleState
 from .inference import Inference
 
 STACK_BYTES = 16 * 1024

@@ -10,9 +10,11 @@ from ...ir.expr import Axis, Reduce
 from ...ir.simplify import simplify
 from ...ir.visit import walk
 from ...te.tensor import ComputeOp
+from ..relations import AccumulateRelation
 from ..report import schedule_error
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
-from ..state import AccumulateRelation, ScheduleState, Stage
+from ..stage import Stage
+from ..state import ScheduleState
 from ..step import StageStep
 
 

@@ -11,7 +11,8 @@ from ..nest.regions import extents_of
 from ..report import literal, schedule_error
 from ..rules.annotations import MOST_ITERATIONS, check_annotated_extents, check_vector_nesting
 from ..rules.loops import require_serial, stage_with_changeable_loops, stage_with_loops
-from ..state import ScheduleState, Stage
+from ..stage import Stage
+from ..state import ScheduleState
 from ..step import StageStep
 
 

@@ -18,7 +18,8 @@ from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_c
 from ..nest.scans import scan_of, starting_place
 from ..report import literal, schedule_error
 from ..rules.placement import check_placements
-from ..state import At, Before, Inlined, ScheduleState, Stage, make_stage
+from ..stage import At, Before, Inlined, Stage, make_stage
+from ..state import ScheduleState
 from ..step import StageStep
 from .rearranged import Rearranged, check_gaps, rearranged_axes
 from .storage import check_scope

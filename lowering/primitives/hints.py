@@ -8,7 +8,8 @@ from typing import ClassVar
 
 from ..report import schedule_error
 from ..rules.loops import stage_with_changeable_loops
-from ..state import PrefetchAt, ScheduleState
+from ..stage import PrefetchAt
+from ..state import ScheduleState
 from ..step import StageStep
 
 MAX_DISTANCE = 1 << 20

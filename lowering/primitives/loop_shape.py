@@ -10,13 +10,15 @@ from typing import ClassVar, get_args
 from ...base.choices import is_one_of
 from ...base.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
+from ..relations import FuseRelation, Relation, SplitRelation, Tail
 from ..report import literal, schedule_error
 from ..rules.annotations import check_vector_nesting
 from ..rules.fold_order import check_fold_order
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
-from ..state import FuseRelation, Loop, Relation, ScheduleState, SplitRelation, Stage, Tail
+from ..stage import Loop, Stage
+from ..state import ScheduleState
 from ..step import StageStep
 
 

@@ -12,7 +12,8 @@ from ..report import literal, schedule_error
 from ..rules.annotations import check_annotated_extents
 from ..rules.loops import stage_with_changeable_loops, stage_with_loops
 from ..rules.placement import call_inside, check_placements, loop_around_readers, placed_by, readers
-from ..state import After, At, Inlined, Root, ScheduleState, Stage
+from ..stage import After, At, Inlined, Root, Stage
+from ..state import ScheduleState
 from ..step import StageStep
 
 

@@ -21,7 +21,8 @@ from ..nest.scans import starting_place
 from ..passes.guards import conjuncts
 from ..report import schedule_error
 from ..rules.ragged import has_ragged_loops
-from ..state import At, ScheduleState, Stage
+from ..stage import At, Stage
+from ..state import ScheduleState
 
 
 @dataclass(frozen=True, slots=True, eq=False)

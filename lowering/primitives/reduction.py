@@ -16,11 +16,13 @@ from ...ir.visit import substitute, tensor_reads
 from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..nest.loops import derive_loops
+from ..relations import FactorRelation
 from ..report import schedule_error
 from ..rules.loops import require_serial, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
-from ..state import At, FactorRelation, Loop, Root, ScheduleState, Stage, make_stage
+from ..stage import At, Loop, Root, Stage, make_stage
+from ..state import ScheduleState
 from ..step import StageStep
 
 

@@ -10,11 +10,13 @@ from ...base.errors import ScheduleError
 from ...ir.constants import const_int
 from ...te.compute import MAX_EXTENT
 from ..nest.regions import extents_of
+from ..relations import RoundUpRelation
 from ..report import schedule_error
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
-from ..state import Loop, RoundUpRelation, ScheduleState
+from ..stage import Loop
+from ..state import ScheduleState
 from ..step import StageStep
 
 

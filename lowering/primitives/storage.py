@@ -15,7 +15,8 @@ from ...ir.buffer import Scope
 from ..index_map import index_map
 from ..nest.scans import scan_of
 from ..report import schedule_error
-from ..state import Inlined, ScheduleState, Stage, StrideAlignment
+from ..stage import Inlined, Stage, StrideAlignment
+from ..state import ScheduleState
 from ..step import StageStep
 
 MAX_ALIGNMENT = 4096

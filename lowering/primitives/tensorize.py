@@ -9,7 +9,8 @@ from ...base.errors import ScheduleError
 from ..report import schedule_error
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.ragged import has_ragged_loops
-from ..state import ScheduleState, Tensorized
+from ..stage import Tensorized
+from ..state import ScheduleState
 from ..step import StageStep
 from ..tensor_intrinsic import intrinsic_named
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..nest.regions import infer
 from ..nest.rounding import rounds_up
 from ..report import schedule_error
-from ..state import At, ScheduleState, Stage
+from ..stage import At, Stage
+from ..state import ScheduleState
 
 
 def check_accumulation(state: ScheduleState, before: ScheduleState) -> None:

@@ -6,8 +6,10 @@ from ...ir.constants import const_int
 from ...ir.expr import MAX_LANES
 from ...ir.stmt import LoopKind
 from ..nest.regions import extents_of
+from ..relations import SplitRelation
 from ..report import schedule_error
-from ..state import ScheduleState, SplitRelation, Stage
+from ..stage import Stage
+from ..state import ScheduleState
 
 MAX_UNROLL = 4096
 """Most copies that one unrolled loop may make; the unroll pass bounds the program as a whole."""

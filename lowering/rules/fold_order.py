@@ -10,16 +10,10 @@ from ...base.errors import ScheduleError
 from ...ir.expr import Binary, Call, Cast, Combiner
 from ...ir.visit import walk
 from ...te.reducer_laws import order_counterexample
+from ..relations import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation
 from ..report import schedule_error
-from ..state import (
-    AccumulateRelation,
-    FactorRelation,
-    FuseRelation,
-    RoundUpRelation,
-    ScheduleState,
-    SplitRelation,
-    Stage,
-)
+from ..stage import Stage
+from ..state import ScheduleState
 
 
 def keeps_order(stage: Stage) -> bool:

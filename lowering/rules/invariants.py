@@ -14,7 +14,8 @@ from ..nest.prefetches import UnknownReadsError
 from ..nest.realize import check_fits
 from ..nest.regions import infer
 from ..report import schedule_error
-from ..state import At, Inlined, PrefetchAt, ScheduleState, Stage
+from ..stage import At, Inlined, PrefetchAt, Stage
+from ..state import ScheduleState
 from .accumulation import check_accumulation
 from .ragged import check_ragged_loops
 from .rounding import check_rounding

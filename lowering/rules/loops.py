@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...te.tensor import ScanOp
 from ..report import literal, schedule_error, stale_loop_error
-from ..state import Inlined, ScheduleState, Stage
+from ..stage import Inlined, Stage
+from ..state import ScheduleState
 
 
 def stage_with_changeable_loops(state: ScheduleState, stage_name: str, loops: tuple[str, ...]) -> Stage:

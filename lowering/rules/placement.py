@@ -15,7 +15,8 @@ from ..nest.nesting import Nesting, Reads, enclosing_loops, is_inside, readers_o
 from ..nest.regions import infer
 from ..nest.scans import scan_of
 from ..report import literal, schedule_error
-from ..state import After, At, Before, Inlined, Place, ScheduleState, Stage
+from ..stage import After, At, Before, Inlined, Place, Stage
+from ..state import ScheduleState
 
 
 def readers(state: ScheduleState, stage: Stage) -> list[Stage]:

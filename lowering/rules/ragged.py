@@ -13,7 +13,8 @@ from ..nest.inference import Inference
 from ..nest.loops import StageLoops
 from ..nest.regions import infer, loops_of
 from ..report import schedule_error
-from ..state import At, Inlined, ScheduleState, Stage
+from ..stage import At, Inlined, Stage
+from ..state import ScheduleState
 
 
 def has_ragged_loops(stage: Stage) -> bool:

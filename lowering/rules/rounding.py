@@ -14,7 +14,8 @@ from ..nest.regions import infer
 from ..nest.rounding import axis_behind, rounded_loops, rounds_up
 from ..nest.scans import Steps, scan_of, steps_of
 from ..report import literal, schedule_error
-from ..state import After, Before, ScheduleState, Stage, once
+from ..stage import After, Before, Stage
+from ..state import ScheduleState, once
 from .annotations import check_annotated_extents
 
 

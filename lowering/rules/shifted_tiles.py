@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ..relations import SplitRelation
 from ..report import schedule_error
-from ..state import ScheduleState, SplitRelation, Stage
+from ..stage import Stage
+from ..state import ScheduleState
 
 
 def check_shifted_tiles(stage: Stage, before: ScheduleState) -> None:

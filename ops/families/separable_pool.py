@@ -20,8 +20,8 @@ from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
+from ...lowering.relations import Tail
 from ...lowering.schedule import LoopView, Schedule, StageView
-from ...lowering.state import Tail
 from ...schedules.around import schedule_around
 from ...schedules.blocks import MANY_TASKS
 from ...te.tensor import Tensors

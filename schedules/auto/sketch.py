@@ -22,7 +22,7 @@ from ...ir.expr import Expr
 from ...lowering.decisions import NONE_DECIDED, DecisionValue, V
 from ...lowering.nest.regions import extents_of
 from ...lowering.schedule import LoopView, Schedule, StageView, create_schedule
-from ...lowering.state import Inlined, Root, Stage
+from ...lowering.stage import Inlined, Root, Stage
 from ...te.tensor import ComputeOp, Tensor
 
 Phase: TypeAlias = Literal["form", "place", "loops"]

@@ -8,7 +8,8 @@ from random_intrinsics import declare_for, declare_intrinsics
 
 import loopwright as lw
 from loopwright.lowering.primitives import primitives
-from loopwright.lowering.state import After, Tail
+from loopwright.lowering.relations import Tail
+from loopwright.lowering.stage import After
 
 TARGETS = ("native", "x86-64", "x86-64-v3")
 NUMBERS = (4, 1, 2, 3, 5, 8, 16, 0, -1, 11, 13)

@@ -12,7 +12,7 @@ from loopwright import te
 from loopwright.lowering.nest import regions
 from loopwright.lowering.nest.finished import UnfinishedError
 from loopwright.lowering.report import nest_text
-from loopwright.lowering.state import After
+from loopwright.lowering.stage import After
 
 
 def by_itself(s):

@@ -9,7 +9,7 @@ from ....ir.expr import Axis
 from ....ir.open_extents import LONG
 from ....ir.visit import free_vars
 from ....lowering.loop_names import LoopView
-from ....lowering.state import Inlined
+from ....lowering.stage import Inlined
 from ...axis_choice import neighbouring
 from ...default_schedule import TASKS, pointwise_lanes
 from ...gaps import only_read

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ....base.errors import ScheduleError
 from ....lowering.recomputed import times_computed
-from ....lowering.state import At, Inlined, Root, ScheduleState, Stage
+from ....lowering.stage import At, Inlined, Root, Stage
+from ....lowering.state import ScheduleState
 from ..sketch import ScheduleRule, StageSketch
 
 OVERLAP = 1.3

@@ -9,7 +9,7 @@ from ....ir.expr import Axis
 from ....ir.open_extents import LONG
 from ....lowering.access_strides import stride_along
 from ....lowering.loop_names import LoopView
-from ....lowering.state import Tail
+from ....lowering.relations import Tail
 from ....te.tensor import Tensor
 from ...axis_choice import best_lanes, best_rows
 from ...default_schedule import schedule_stage
