@@ -69,6 +69,19 @@ from .families.nms import non_max_suppression
 from .families.nonzero import nonzero
 from .families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
 from .families.pad import pad
+from .families.parametric import (
+    celu,
+    clip,
+    elu,
+    gelu,
+    hard_sigmoid,
+    isinf,
+    leaky_relu,
+    selu,
+    shrink,
+    swish,
+    thresholded_relu,
+)
 from .families.pool import avg_pool, lp_pool, max_pool, max_pool_with_indices
 from .families.quantize import dequantize, quantize
 from .families.recurrent.gru import gru
@@ -99,22 +112,15 @@ from .families.unary import (
     atanh,
     bitwise_not,
     ceil,
-    celu,
-    clip,
     cos,
     cosh,
-    elu,
     erf,
     exp,
     floor,
-    gelu,
-    hard_sigmoid,
     hard_swish,
     identity,
     isfinite,
-    isinf,
     isnan,
-    leaky_relu,
     log,
     logical_not,
     mish,
@@ -123,8 +129,6 @@ from .families.unary import (
     relu,
     round,
     rsqrt,
-    selu,
-    shrink,
     sigmoid,
     sign,
     sin,
@@ -132,10 +136,8 @@ from .families.unary import (
     softplus,
     softsign,
     sqrt,
-    swish,
     tan,
     tanh,
-    thresholded_relu,
     trunc,
 )
 from .families.unique import unique

@@ -19,8 +19,8 @@ from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs
 from ...ops.definition.registry import get_op, op_of
 from ...ops.families.binary import multiply
+from ...ops.families.parametric import clip
 from ...ops.families.quantize import QUANTIZE
-from ...ops.families.unary import clip
 from .quantized_values import dequantized, in_float32
 
 ADD, CLIP, LEAKY_RELU, MULTIPLY, RELU, SUBTRACT = (

@@ -9,12 +9,13 @@ from onnx import TensorProto
 from ...base.dtype import DType
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
-from ...ops.families import binary, select, unary
+from ...ops.families import binary, parametric, select, unary
 from ...ops.families.cast import bitcast, cast
 from ...ops.families.narrow import E8M0
 from ...ops.families.reshape import expand_dims
 from ...ops.families.strings.equal import string_equal
-from ...ops.families.strings.numbers import number_strings, string_numbers
+from ...ops.families.strings.number_strings import number_strings
+from ...ops.families.strings.string_numbers import string_numbers
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from ..string_values import StringTensor
@@ -180,52 +181,54 @@ def _pow(node: OnnxNode) -> Node:
 
 @converter("Elu", 1, 6, 22)
 def _elu(node: OnnxNode) -> Node:
-    return unary.elu(node[0], node.real("alpha", 1.0))
+    return parametric.elu(node[0], node.real("alpha", 1.0))
 
 
 @converter("Celu", 12, 28)
 def _celu(node: OnnxNode) -> Node:
-    return unary.celu(node[0], node.real("alpha", 1.0))
+    return parametric.celu(node[0], node.real("alpha", 1.0))
 
 
 @converter("Selu", 1)
 def _selu_1(node: OnnxNode) -> Node:
-    return unary.selu(node[0], node.real("alpha", 1.6732), node.real("gamma", 1.0507))
+    return parametric.selu(node[0], node.real("alpha", 1.6732), node.real("gamma", 1.0507))
 
 
 @converter("Selu", 6, 22)
 def _selu(node: OnnxNode) -> Node:
-    return unary.selu(node[0], node.real("alpha", unary.SELU_ALPHA), node.real("gamma", unary.SELU_GAMMA))
+    return parametric.selu(
+        node[0], node.real("alpha", parametric.SELU_ALPHA), node.real("gamma", parametric.SELU_GAMMA)
+    )
 
 
 @converter("LeakyRelu", 1, 6, 16)
 def _leaky_relu(node: OnnxNode) -> Node:
-    return unary.leaky_relu(node[0], node.real("alpha", 0.01))
+    return parametric.leaky_relu(node[0], node.real("alpha", 0.01))
 
 
 @converter("ThresholdedRelu", 10, 22)
 def _thresholded_relu(node: OnnxNode) -> Node:
-    return unary.thresholded_relu(node[0], node.real("alpha", 1.0))
+    return parametric.thresholded_relu(node[0], node.real("alpha", 1.0))
 
 
 @converter("HardSigmoid", 1, 6, 22)
 def _hard_sigmoid(node: OnnxNode) -> Node:
-    return unary.hard_sigmoid(node[0], node.real("alpha", 0.2), node.real("beta", 0.5))
+    return parametric.hard_sigmoid(node[0], node.real("alpha", 0.2), node.real("beta", 0.5))
 
 
 @converter("Swish", 24)
 def _swish(node: OnnxNode) -> Node:
-    return unary.swish(node[0], node.real("alpha", 1.0))
+    return parametric.swish(node[0], node.real("alpha", 1.0))
 
 
 @converter("Gelu", 20)
 def _gelu(node: OnnxNode) -> Node:
-    return unary.gelu(node[0], node.string("approximate", "none"))
+    return parametric.gelu(node[0], node.string("approximate", "none"))
 
 
 @converter("Shrink", 9)
 def _shrink(node: OnnxNode) -> Node:
-    return unary.shrink(node[0], node.real("lambd", 0.5), node.real("bias", 0.0))
+    return parametric.shrink(node[0], node.real("lambd", 0.5), node.real("bias", 0.0))
 
 
 @converter("IsNaN", 9, 13, 20)
@@ -235,14 +238,14 @@ def _isnan(node: OnnxNode) -> Node:
 
 @converter("IsInf", 10, 20)
 def _isinf(node: OnnxNode) -> Node:
-    return unary.isinf(widened(node[0]), node.flag("detect_negative", True), node.flag("detect_positive", True))
+    return parametric.isinf(widened(node[0]), node.flag("detect_negative", True), node.flag("detect_positive", True))
 
 
 @converter("Clip", 1, 6)
 def _clip_1(node: OnnxNode) -> Node:
     low = node.real("min") if node.has("min") else None
     high = node.real("max") if node.has("max") else None
-    return unary.clip(node[0], low, high)
+    return parametric.clip(node[0], low, high)
 
 
 @converter("Clip", 11, 12, 13)
@@ -253,7 +256,7 @@ def _clip(node: OnnxNode) -> Node:
         b.value.reshape(-1)[0].item() if isinstance(b, Constant) and b.value.size == 1 else None for b in (low, high)
     ]
     if (low is None or known[0] is not None) and (high is None or known[1] is not None):
-        return unary.clip(node[0], known[0], known[1])
+        return parametric.clip(node[0], known[0], known[1])
     return select.clip_by(node[0], low, high)
 
 

@@ -14,12 +14,12 @@ from ...ops.families import reduce
 from ...ops.families.binary import add, divide, equal, maximum, minimum, multiply, subtract
 from ...ops.families.cast import cast
 from ...ops.families.narrow import E8M0
+from ...ops.families.parametric import clip
 from ...ops.families.quantize import dequantize, is_quantized, quantize
 from ...ops.families.repeat import repeat
 from ...ops.families.reshape import squeeze
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
-from ...ops.families.unary import clip
 from ...ops.families.unary import round as nearest
 from ...ops.families.zero_points import conv_less_zeros, is_zero, matmul_less_zeros, of_rows
 from ..onnx_node import OnnxNode

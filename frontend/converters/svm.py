@@ -9,7 +9,7 @@ import numpy as np
 from ...base.dtype import FLOAT32, INT64
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
-from ...ops.families import reduce, unary
+from ...ops.families import parametric, reduce, unary
 from ...ops.families.argreduce import argmax
 from ...ops.families.binary import power, whole_power
 from ...ops.families.cast import cast
@@ -76,7 +76,7 @@ def _probabilities(node: OnnxNode, scores: Node, classes: int) -> Node:
         _sized(node, node.float_array(name), (1, classes * (classes - 1) // 2)) for name in ("prob_a", "prob_b")
     )
     of_pairs = 1.0 - unary.sigmoid(scores * slopes + shifts)
-    return coupled_probabilities(unary.clip(of_pairs, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY), classes)
+    return coupled_probabilities(parametric.clip(of_pairs, LEAST_PROBABILITY, 1 - LEAST_PROBABILITY), classes)
 
 
 def _pair_coefficients(node: OnnxNode, supports: tuple[int, ...], pairs: list[tuple[int, int]]) -> Floats:

@@ -11,12 +11,12 @@ from ...ir.constants import const_int
 from ...ops.families.argreduce import argmax
 from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
+from ...ops.families.parametric import isinf
 from ...ops.families.reshape import squeeze
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
 from ...ops.families.tree_ensemble import tree_ensemble
 from ...ops.families.tree_tables import Floats, tree_tables
-from ...ops.families.unary import isinf
 from ..assumed_extent import with_extent
 from ..class_scores import (
     TRANSFORMS,

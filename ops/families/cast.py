@@ -16,7 +16,7 @@ from ..definition.attrs import Attrs, attr, one_of
 from ..definition.op_group import OpGroup
 from ..definition.relations import tensor_argument
 from . import narrow
-from .unary import ANY_KINDS, elementwise_relation, register_elementwise
+from .unary_op import ANY_KINDS, elementwise_relation, register_elementwise
 
 GROUP = OpGroup.ELEMENTWISE
 

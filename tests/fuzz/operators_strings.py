@@ -14,8 +14,9 @@ from loopwright.ops.families.strings.equal import string_equal
 from loopwright.ops.families.strings.index import string_index
 from loopwright.ops.families.strings.matches import string_matches
 from loopwright.ops.families.strings.ngrams import ngram_counts
-from loopwright.ops.families.strings.numbers import FLOAT_BYTES, INTEGER_BYTES, number_strings, string_numbers
+from loopwright.ops.families.strings.number_strings import FLOAT_BYTES, INTEGER_BYTES, number_strings
 from loopwright.ops.families.strings.pieces import string_pieces
+from loopwright.ops.families.strings.string_numbers import string_numbers
 
 PATTERNS = ("b+", "a(b|c)?", "[ac]b|c", "(aa)+b")
 

@@ -15,7 +15,7 @@ from loopwright.graph.visit import post_order, rewrite, users
 from loopwright.ir.expr import Binary
 from loopwright.ir.makers import as_index
 from loopwright.ops.definition.registry import Op, OpPattern, get_op
-from loopwright.ops.families.unary import leaky_relu
+from loopwright.ops.families.parametric import leaky_relu
 
 NEGATIVE, RELU = get_op("negative"), get_op("relu")
 

@@ -9,8 +9,9 @@ import pytest
 from loopwright.base.errors import LoopwrightError, TypeInferenceError
 from loopwright.graph.printer import graph_text
 from loopwright.graph.types import tensor_type
+from loopwright.ops import nn
 from loopwright.ops.definition.registry import OpPattern, get_op
-from loopwright.ops.families import unary
+from loopwright.ops.families import parametric, unary
 from loopwright.ops.families.cast import cast
 from loopwright.te import var as dimension
 
@@ -120,14 +121,14 @@ def check(found, wanted, tolerance):
 def test_values_are_numpys_in_every_float_dtype_interpreted(ops, name, attrs, oracle):
     for kind, tolerance in TOLERANCE.items():
         x = VALUES.astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
-        check(ops.apply(getattr(unary, name), x, **attrs), expected(oracle, x), tolerance)
+        check(ops.apply(getattr(nn, name), x, **attrs), expected(oracle, x), tolerance)
 
 
 @pytest.mark.parametrize(("name", "attrs", "oracle"), CASES, ids=IDS)
 def test_values_are_numpys_native_by_the_default_schedule(ops, name, attrs, oracle):
     rng = np.random.default_rng(0)
     x = np.concatenate([VALUES, rng.normal(size=21) * 4]).astype(np.float32)
-    check(ops.apply(getattr(unary, name), x, native=True, **attrs), expected(oracle, x), 2e-6)
+    check(ops.apply(getattr(nn, name), x, native=True, **attrs), expected(oracle, x), 2e-6)
 
 
 # x * f(x) at infinity, where f is 0, is NaN by the formula; sin, cos and tan of 1e30 are tested with the intrinsics
@@ -140,13 +141,13 @@ SPECIAL_CASES = [
 def test_nan_infinities_and_large_numbers_come_out_as_in_numpy(ops, name, attrs, oracle):
     for kind, tolerance in (("float32", 1e-6), ("float64", 1e-12)):
         x = SPECIAL.astype(kind)
-        check(ops.apply(getattr(unary, name), x, **attrs), expected(oracle, x), tolerance)
+        check(ops.apply(getattr(nn, name), x, **attrs), expected(oracle, x), tolerance)
 
 
 @pytest.mark.parametrize("name", ["mish", "swish", "gelu", "softsign", "hard_swish"])
 def test_nan_stays_nan_and_large_numbers_keep_their_limit(ops, name):
     x = np.array([np.nan, 1e10, -1e10], np.float32)
-    found = ops.apply(getattr(unary, name), x)
+    found = ops.apply(getattr(nn, name), x)
     assert np.isnan(found[0])
     limits = (1, -1) if name == "softsign" else (1e10, 0)
     np.testing.assert_allclose(found[1:], limits, rtol=1e-6)
@@ -159,10 +160,10 @@ def test_inverse_hyperbolics_are_accurate_near_their_zero_and_far_from_it(ops, n
         x = (low + offsets).astype(kind)
         oracle = {"asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh}[name]
         check_relative = oracle(x.astype(np.longdouble)).astype(np.float64)
-        found = ops.apply(getattr(unary, name), x)
+        found = ops.apply(getattr(nn, name), x)
         np.testing.assert_allclose(found.astype(np.float64), check_relative, rtol=tolerance)
         if name != "acosh":
-            np.testing.assert_array_equal(ops.apply(getattr(unary, name), -x), -found)
+            np.testing.assert_array_equal(ops.apply(getattr(nn, name), -x), -found)
 
 
 def test_integer_operators_follow_numpy_wrapping_included(ops):
@@ -174,11 +175,11 @@ def test_integer_operators_follow_numpy_wrapping_included(ops):
         wanted |= {"bitwise_not": ~x, "identity": x}
         for name, value in wanted.items():
             for native in (False, True):
-                found = ops.apply(getattr(unary, name), x, native=native)
+                found = ops.apply(getattr(nn, name), x, native=native)
                 np.testing.assert_array_equal(found, value, err_msg=f"{name} of {kind}, native {native}")
-        np.testing.assert_array_equal(ops.apply(unary.clip, x, min=3, max=9), np.clip(x, 3, 9))
+        np.testing.assert_array_equal(ops.apply(parametric.clip, x, min=3, max=9), np.clip(x, 3, 9))
     x = np.array([-5, -2, -1, 0, 1, 2, 5], np.int32)
-    np.testing.assert_array_equal(ops.apply(unary.shrink, x, lambd=1.5, bias=1.5), [-3, 0, 0, 0, 0, 0, 3])
+    np.testing.assert_array_equal(ops.apply(parametric.shrink, x, lambd=1.5, bias=1.5), [-3, 0, 0, 0, 0, 0, 3])
 
 
 def test_logical_not(ops):
@@ -239,10 +240,13 @@ def test_operators_are_registered_as_elementwise_under_their_names(ops):
         (lambda v: unary.abs(v((2,), "bool")), "x must be of float, bfloat, int, uint, found bool"),
         (lambda v: unary.logical_not(v((2,))), "x must be of bool, found float32"),
         (lambda v: unary.bitwise_not(v((2,))), "x must be of int, uint, found float32"),
-        (lambda v: unary.gelu(v((2,)), "sigmoid"), "GeluAttrs.approximate must be one of 'none', 'tanh'"),
-        (lambda v: unary.celu(v((2,)), 0), "CeluAttrs.alpha must not be 0"),
-        (lambda v: unary.clip(v((2,), "int8"), 0, 300), "max does not fit x: 300 does not fit int8"),
-        (lambda v: unary.clip(v((2,), "int8"), 0.5), "min does not fit x: 0.5 is not an integer"),
+        (
+            lambda v: parametric.gelu(v((2,)), "sigmoid"),
+            "GeluAttrs.approximate must be one of 'none', 'tanh'",
+        ),
+        (lambda v: parametric.celu(v((2,)), 0), "CeluAttrs.alpha must not be 0"),
+        (lambda v: parametric.clip(v((2,), "int8"), 0, 300), "max does not fit x: 300 does not fit int8"),
+        (lambda v: parametric.clip(v((2,), "int8"), 0.5), "min does not fit x: 0.5 is not an integer"),
         (lambda v: cast(v((2,)), "float33"), "no such dtype"),
         (lambda v: cast(v((2,)), "index"), "index is no dtype of tensors"),
         (lambda v: cast(v((2,)), "float32x4"), "float32x4 is no dtype of tensors"),

@@ -6,20 +6,15 @@ import spans
 from loopwright.ops.families.strings.automaton import searching_automaton_of
 from loopwright.ops.families.strings.case import CODE_POINTS, STRING_CASE
 from loopwright.ops.families.strings.concat import STRING_CONCAT
+from loopwright.ops.families.strings.decimal_scale import powers_of_ten
 from loopwright.ops.families.strings.equal import STRING_EQUAL
 from loopwright.ops.families.strings.index import STRING_INDEX
 from loopwright.ops.families.strings.matches import STRING_MATCHES
 from loopwright.ops.families.strings.ngram_trie import ngram_trie
 from loopwright.ops.families.strings.ngrams import NGRAM_COUNTS, NgramCountsAttrs
-from loopwright.ops.families.strings.numbers import (
-    FLOAT_BYTES,
-    INTEGER_BYTES,
-    NUMBER_STRINGS,
-    STRING_NUMBERS,
-    StringNumbersAttrs,
-    powers_of_ten,
-)
+from loopwright.ops.families.strings.number_strings import FLOAT_BYTES, INTEGER_BYTES, NUMBER_STRINGS
 from loopwright.ops.families.strings.pieces import COUNT_PIECES, STRING_PIECES, PiecesAttrs
+from loopwright.ops.families.strings.string_numbers import STRING_NUMBERS, StringNumbersAttrs
 
 WORDS = spans.packed("ab", "", "éa", "abc", "bab", "ab ab", "b")
 OTHERS = spans.packed("ab", "x", "éa", "abd", "bab", "ab", "")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ....graph.node import Node, tensor_of
 from ....ir.constants import const_int
-from ....ops.families import unary
+from ....ops.families import parametric, unary
 from ....ops.families.binary import add, multiply
 from ....ops.families.slicing import strided_slice
 from ...onnx_node import OnnxNode
@@ -16,19 +16,19 @@ Parameters = tuple[float, ...]
 
 ACTIVATIONS: dict[str, tuple[Callable[..., Node], Parameters]] = {
     "": (lambda x: x, ()),
-    "Clip": (unary.clip, (float("-inf"), float("inf"))),
-    "Elu": (unary.elu, (1.0,)),
-    "HardSigmoid": (unary.hard_sigmoid, (0.2, 0.5)),
+    "Clip": (parametric.clip, (float("-inf"), float("inf"))),
+    "Elu": (parametric.elu, (1.0,)),
+    "HardSigmoid": (parametric.hard_sigmoid, (0.2, 0.5)),
     "HardSwish": (unary.hard_swish, ()),
-    "LeakyRelu": (unary.leaky_relu, (0.01,)),
-    "QuickGelu": (unary.swish, (1.702,)),
+    "LeakyRelu": (parametric.leaky_relu, (0.01,)),
+    "QuickGelu": (parametric.swish, (1.702,)),
     "Relu": (unary.relu, ()),
-    "Selu": (unary.selu, (unary.SELU_ALPHA, unary.SELU_GAMMA)),
+    "Selu": (parametric.selu, (parametric.SELU_ALPHA, parametric.SELU_GAMMA)),
     "Sigmoid": (unary.sigmoid, ()),
     "Softplus": (unary.softplus, ()),
     "Softsign": (unary.softsign, ()),
     "Tanh": (unary.tanh, ()),
-    "ThresholdedRelu": (unary.thresholded_relu, (1.0,)),
+    "ThresholdedRelu": (parametric.thresholded_relu, (1.0,)),
 }
 """What may be fused to the end of another operator, with the defaults of its parameters."""
 
@@ -43,23 +43,23 @@ def activated(node: OnnxNode, x: Node, name: str, parameters: Parameters) -> Nod
 
 @contrib("Gelu", inputs=1)
 def _gelu(node: OnnxNode) -> Node:
-    return unary.gelu(node[0])
+    return parametric.gelu(node[0])
 
 
 @contrib("FastGelu", inputs=2)
 def _fast_gelu(node: OnnxNode) -> Node:
     bias = node.get(1)
-    return unary.gelu(node[0] if bias is None else add(node[0], bias), "tanh")
+    return parametric.gelu(node[0] if bias is None else add(node[0], bias), "tanh")
 
 
 @contrib("BiasGelu", inputs=2)
 def _bias_gelu(node: OnnxNode) -> Node:
-    return unary.gelu(add(node[0], node[1]))
+    return parametric.gelu(add(node[0], node[1]))
 
 
 @contrib("QuickGelu", "alpha", inputs=1)
 def _quick_gelu(node: OnnxNode) -> Node:
-    return unary.swish(node[0], node.real("alpha", 1.702))
+    return parametric.swish(node[0], node.real("alpha", 1.702))
 
 
 @contrib("BiasSplitGelu", inputs=2)
@@ -70,4 +70,4 @@ def _bias_split_gelu(node: OnnxNode) -> Node:
     if extent is None or extent % 2:
         raise node.unsupported(f"a last axis of {tensor_of(x).shape[-1]} elements, which must be known and even,")
     left, right = (strided_slice(x, [start], [start + extent // 2], [-1]) for start in (0, extent // 2))
-    return multiply(left, unary.gelu(right))
+    return multiply(left, parametric.gelu(right))

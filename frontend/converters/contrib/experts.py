@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....graph.node import Constant, Node, tensor_of
-from ....ops.families import reduce, unary
+from ....ops.families import parametric, reduce, unary
 from ....ops.families.binary import add, divide, maximum, minimum, multiply, subtract
 from ....ops.families.cast import cast
 from ....ops.families.experts import expert_dense
@@ -30,8 +30,8 @@ _ATTRIBUTES = (
 )
 _ACTIVATIONS: dict[str, Callable[[Node], Node]] = {
     "relu": unary.relu,
-    "gelu": lambda x: unary.gelu(x, "tanh"),
-    "silu": unary.swish,
+    "gelu": lambda x: parametric.gelu(x, "tanh"),
+    "silu": parametric.swish,
     "identity": lambda x: x,
     "relu2": lambda x: multiply(unary.relu(x), unary.relu(x)),
 }
@@ -139,14 +139,14 @@ def _activated(node: OnnxNode, x: Node, up: Node | None) -> Node:
     else:
         gate = x
     if name == "geglu":
-        return multiply(unary.gelu(gate, "tanh"), up)
+        return multiply(parametric.gelu(gate, "tanh"), up)
     if node.has("swiglu_limit"):
         limit = node.real("swiglu_limit")
         kind = tensor_of(x).dtype.to_numpy()
         gate = minimum(gate, Constant(np.asarray(limit, kind)))
         up = maximum(minimum(up, Constant(np.asarray(limit, kind))), Constant(np.asarray(-limit, kind)))
     beta = Constant(np.asarray(node.real("activation_beta", 0.0), tensor_of(x).dtype.to_numpy()))
-    return multiply(unary.swish(gate, node.real("activation_alpha", 1.0)), add(up, beta))
+    return multiply(parametric.swish(gate, node.real("activation_alpha", 1.0)), add(up, beta))
 
 
 def _halves(node: OnnxNode, x: Node, fusion: int) -> tuple[Node, Node]:

@@ -11,10 +11,11 @@ from ....graph.node import Constant, Node, tensor_of
 from ....ops.families import norm
 from ....ops.families.binary import add, multiply, subtract
 from ....ops.families.creation import full
+from ....ops.families.parametric import swish
 from ....ops.families.reduce import mean
 from ....ops.families.reshape import expand_dims, reshape
 from ....ops.families.transpose import transpose
-from ....ops.families.unary import rsqrt, swish
+from ....ops.families.unary import rsqrt
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_like
 from ..elementwise import aligned_at, as_dtype

@@ -6,7 +6,7 @@ An integer x stands for (x - zero point) · scale; a zero point that is left out
 from __future__ import annotations
 
 from ....graph.node import Node, tensor_of
-from ....ops.families import global_pool, pool, unary
+from ....ops.families import global_pool, parametric, pool, unary
 from ....ops.families.binary import BinaryCall, add, multiply
 from ....ops.families.concatenate import concatenate
 from ....ops.families.quantize import dequantize, quantize
@@ -48,7 +48,7 @@ def _sigmoid(node: OnnxNode) -> Node:
 
 @contrib("QLinearLeakyRelu", "alpha", inputs=5)
 def _leaky_relu(node: OnnxNode) -> Node:
-    return _result(node, unary.leaky_relu(_of(node, 0), node.real("alpha", 0.01)), 3)
+    return _result(node, parametric.leaky_relu(_of(node, 0), node.real("alpha", 0.01)), 3)
 
 
 @contrib("QLinearSoftmax", "axis opset", inputs=5)

@@ -14,13 +14,14 @@ from ....ir.makers import as_index
 from ....ops.families.binary import add, less, multiply, subtract
 from ....ops.families.cast import cast
 from ....ops.families.loops import scan
+from ....ops.families.parametric import clip
 from ....ops.families.quantize import dequantize
 from ....ops.families.repeat import broadcast_to_extents
 from ....ops.families.reshape import expand_dims
 from ....ops.families.select import where
 from ....ops.families.slicing import strided_slice
 from ....ops.families.transpose import transpose
-from ....ops.families.unary import clip, sigmoid, tanh
+from ....ops.families.unary import sigmoid, tanh
 from ....ops.families.zero_points import matmul_less_zeros
 from ...onnx_node import OnnxNode
 from ..quantization import dynamically_quantized

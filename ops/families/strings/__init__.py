@@ -3,6 +3,6 @@
 Spans that reach beyond the bytes are cut there, so that no span makes code read what is not its own.
 """
 
-from . import case, concat, equal, index, matches, ngrams, numbers, pieces
+from . import case, concat, equal, index, matches, ngrams, number_strings, pieces, string_numbers
 
-__all__ = ["case", "concat", "equal", "index", "matches", "ngrams", "numbers", "pieces"]
+__all__ = ["case", "concat", "equal", "index", "matches", "ngrams", "number_strings", "pieces", "string_numbers"]
