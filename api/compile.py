@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..artifact.model import CompiledModel
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
 from ..base.choices import check_flag
 from ..base.garbage import rare_collections
@@ -86,29 +87,56 @@ def compile(
     check_flag(tiered, "tiered")
     options = CodegenOptions(precision=precision, arithmetic=arithmetic, line_tables=line_tables)
     known = records_from(records)
-    source = Path(model) if isinstance(model, (str, os.PathLike)) else None
     with memory_errors("compiling a model"), rare_collections(), TimedStage("compile") as stage:
         usual = expected_shapes(expect, batch_invariant)
         settings = CompileSettings(resolve_target(target), options, known, layouts, alternatives, unfused, usual)
-
-        def import_graph() -> Function:
-            return with_states(timed(graph_of, model, shapes, settings.target, batch_invariant), state)
-
+        request = _Request(model, shapes, settings, batch_invariant, state)
         if tiered:
             job_count(jobs)
             wanted = settings.target, shapes, precision, jobs, False, known, layouts, alternatives, line_tables
             whole = partial(compile, model, *wanted, unfused, arithmetic, batch_invariant, state, expect)
-            return tiered_library(import_graph, settings, source, whole)
-        entry = None if source is None else timed(model_entry, source, shapes, settings, batch_invariant, state)
-        compiled = None if entry is None else timed(entry.find_model)
-        if compiled is not None:
-            tell_of(compiled, jobs, progress)
-        else:
-            if entry is not None:
-                timed(entry.note_files)
-            evaluate = partial(evaluate_constants, replace(options, line_tables=False), jobs)
-            # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
-            compiled = compile_model(import_graph(), settings, jobs, progress, evaluate)
-            if entry is not None:
-                timed(entry.keep_model, compiled)
-    return Library(compiled, source, stage.timing)
+            return tiered_library(request.imported, settings, request.source, whole)
+        compiled = request.compiled(jobs, progress)
+    return Library(compiled, request.source, stage.timing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A model as ``compile`` is given it, and all that its compilation goes by."""
+
+    model: ModelProto | bytes | str | os.PathLike[str] | Function
+    shapes: GivenShapes | None
+    settings: CompileSettings
+    batch_invariant: bool
+    state: GivenStates
+
+    @property
+    def source(self) -> Path | None:
+        """The file of the model, if it is in one."""
+        return Path(self.model) if isinstance(self.model, (str, os.PathLike)) else None
+
+    def imported(self) -> Function:
+        """The graph of the model, with its states."""
+        graph = timed(graph_of, self.model, self.shapes, self.settings.target, self.batch_invariant)
+        return with_states(graph, self.state)
+
+    def compiled(self, jobs: int | None, progress: Progress | bool | None) -> CompiledModel:
+        """The compiled model: that of the cache if it has one, else a new one, which the cache is given."""
+        if self.source is None:
+            return self._compiled_anew(jobs, progress)
+        entry = timed(model_entry, self.source, self.shapes, self.settings, self.batch_invariant, self.state)
+        found = None if entry is None else timed(entry.find_model)
+        if found is not None:
+            tell_of(found, jobs, progress)
+            return found
+        if entry is None:
+            return self._compiled_anew(jobs, progress)
+        timed(entry.note_files)
+        made = self._compiled_anew(jobs, progress)
+        timed(entry.keep_model, made)
+        return made
+
+    def _compiled_anew(self, jobs: int | None, progress: Progress | bool | None) -> CompiledModel:
+        evaluate = partial(evaluate_constants, replace(self.settings.options, line_tables=False), jobs)
+        # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
+        return compile_model(self.imported(), self.settings, jobs, progress, evaluate)

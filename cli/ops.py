@@ -8,6 +8,7 @@ import json
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby, product
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group
@@ -30,6 +31,7 @@ from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, ge
 from ..ops.definition.strategy import OpStrategy, strategy_of
 from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from ..te import var
+from .output_file import check_output_file, write_text
 from .report import make_console
 
 PAGE_TARGET = "llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3"
@@ -50,7 +52,7 @@ MOST_NEEDED = 3
 HEAD = """\
 # Operators
 
-This page is made from the registry by `loopwright ops --markdown > docs/operators.md`; a test fails if it is out of
+This page is made from the registry by `loopwright ops --page docs/operators.md`; a test fails if it is out of
 date. [add-an-operator.md](add-an-operator.md) shows how to add one.
 
 Graphs are built by the functions of `lw.nn`, such as `lw.nn.conv(x, weight, strides=2)`. They fill in attributes from
@@ -105,6 +107,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operators", nargs="*", metavar="operator", help="describe these, as nn.conv2d")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--markdown", action="store_true", help="print the page docs/operators.md")
+    form.add_argument("--page", type=Path, metavar="PAGE.md", help="write that page; a failure leaves it as it was")
     form.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--target", default="native", help="whose implementations to list (default: native)")
     parser.set_defaults(run=_run)
@@ -115,7 +118,10 @@ def _run(arguments: argparse.Namespace) -> int:
     for name in arguments.operators:
         check_op_name(name)
     chosen = [get_op(name) for name in dict.fromkeys(arguments.operators)]
-    if arguments.markdown:
+    if arguments.page is not None:
+        check_output_file(arguments.page, "the page")
+        write_text(arguments.page, operators_page())
+    elif arguments.markdown:
         print(operators_page(), end="")
     elif arguments.json:
         print(json.dumps(_rows(chosen or all_ops(), target), indent=2, ensure_ascii=False))

@@ -10,7 +10,7 @@ from stencil_peers.bilateral_grid import bilateral_grid
 
 from loopwright import te
 
-from .shapes import CHANNELS, COLUMNS, HEIGHT, IMAGES, MARGIN, ROWS, SIZE, WIDTH
+from .shapes import CHANNELS, COLUMNS, HEIGHT, IMAGES, INPUTS, MARGIN, ROWS, SIZE, WIDTH
 
 GRAY = (0.299, 0.587, 0.114)
 SIGMA = 1.5
@@ -85,11 +85,6 @@ def matmul(left: te.Tensor, right: te.Tensor) -> te.Tensor:
     return te.compute((SIZE, SIZE), lambda i, j: te.sum(left[i, r] * right[r, j], axis=r), name="product")
 
 
-COMPUTES: Mapping[str, Callable[..., te.Tensor]] = {
-    "blur": blur,
-    "harris": harris,
-    "unsharp": unsharp,
-    "bilateral_grid": bilateral,
-    "conv_layer": conv_layer,
-    "matmul": matmul,
-}
+COMPUTES: Mapping[str, Callable[..., te.Tensor]] = dict(
+    zip(INPUTS, (blur, harris, unsharp, bilateral, conv_layer, matmul), strict=True)
+)

@@ -85,14 +85,9 @@ def matmul(left: hl.ImageParam, right: hl.ImageParam) -> hl.Func:
     return output
 
 
-PIPELINES: Mapping[str, Callable[..., hl.Func]] = {
-    "blur": blur,
-    "harris": harris,
-    "unsharp": unsharp,
-    "bilateral_grid": bilateral,
-    "conv_layer": conv_layer,
-    "matmul": matmul,
-}
+PIPELINES: Mapping[str, Callable[..., hl.Func]] = dict(
+    zip(INPUTS, (blur, harris, unsharp, bilateral, conv_layer, matmul), strict=True)
+)
 TYPES = {"uint16": hl.UInt(16), "float32": hl.Float(32)}
 
 

@@ -35,7 +35,26 @@ def test_the_page_in_docs_is_current(page, request):
     if request.config.getoption("--update-golden"):
         PAGE.write_text(page, encoding="utf-8")
     current = PAGE.read_text(encoding="utf-8") == page
-    assert current, "docs/operators.md is out of date; run: loopwright ops --markdown > docs/operators.md"
+    assert current, "docs/operators.md is out of date; run: loopwright ops --page docs/operators.md"
+
+
+def test_the_page_is_written_to_a_file(page, tmp_path):
+    assert main(["ops", "--page", str(tmp_path / "operators.md")]) == 0
+    assert (tmp_path / "operators.md").read_text(encoding="utf-8") == page
+
+
+def test_a_failure_leaves_the_page_as_it_was(tmp_path, monkeypatch, capsys):
+    def fails(target):
+        raise lw.SelectionError("a strategy failed")
+
+    written = tmp_path / "operators.md"
+    written.write_text("as it was", encoding="utf-8")
+    monkeypatch.setattr("loopwright.cli.ops._implementations", fails)
+    assert main(["ops", "--page", str(written)]) == 1
+    assert "a strategy failed" in capsys.readouterr().err
+    assert written.read_text(encoding="utf-8") == "as it was"
+    assert main(["ops", "--page", str(tmp_path)]) == 1
+    assert "the page cannot be written to" in capsys.readouterr().err
 
 
 def test_each_operator_has_one_section_with_its_arguments_and_attributes(page):
