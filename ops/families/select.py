@@ -59,7 +59,7 @@ def where(condition: Node, a: Node, b: Node) -> Call:
 def clip_by(x: Node, low: Node | None = None, high: Node | None = None) -> Node:
     """``x`` held between bounds that are tensors, as a rule of rank 0; each is optional. ``high`` where they cross.
 
-    Bounds that are known numbers: see ``unary.clip``.
+    Bounds that are known numbers: see ``parametric.clip``.
     """
     raised = x if low is None else maximum(x, low)
     return raised if high is None else minimum(raised, high)
