@@ -136,6 +136,7 @@ class Depthwise:
         """Run channels in parallel; each computes tiles of vectors below each other, and their epilogue. Rows of sums
         go on to the end of their last vector, and so does what these read. What is open goes on to a whole tile."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, anchor.copies, target)
+        by_columns, rows, copy = self._decide_rows(schedule, anchor)
         stage = schedule[main]
         n, k, *o = stage.loops[: main.ndim]
         c, filters = stage.split(k, factor=self.problem.group_filters)
@@ -145,19 +146,43 @@ class Depthwise:
         stage.parallel(task)
         block = task
         if len(o) > 1:
-            block, row = stage.split(o[-2], factor=self.rows)
+            block, row = stage.split(o[-2], factor=rows)
             stage.reorder(task, filters, *o[:-2], block, t, row, lane)
             stage.unroll(row)
         source = self._copy_beyond_rows(schedule, anchor, core)
         schedule[core].compute_at(stage, t)
-        self._sum_rows(schedule[core])
-        if attrs.strides[-1] == 1 and not self.copied:
+        self._sum_rows(schedule[core], by_columns, rows)
+        if copy == "none":
             schedule[source].compute_inline()
-        else:  # of a copy, which needs no masks: loads of every second element are shuffles, but with masks gathers
-            fits = math.prod(self._extents_read) * source.dtype.storage_bytes <= target.l1_bytes
-            schedule[source].compute_at(stage, task if fits else block)
+        else:
+            schedule[source].compute_at(stage, task if copy == "image" else block)
             vectorize_row(schedule[source], target.lanes(source.dtype))
         return schedule
+
+    def _decide_rows(self, schedule: Schedule, anchor: DefinedStages) -> tuple[bool, int, str]:
+        """Whether windows are gone through column by column, the vectors below each other in a tile, and what is copied
+        of the padded x: nothing, what a tile reads, or the image.
+
+        A copy needs no masks: loads of every second element are shuffles, but with masks gathers.
+        """
+        orders = [False, True] if len(self.problem.window) > 1 else [False]
+        by_columns = schedule.decide("by_columns", orders, self.by_columns, reorders_sum=True)
+        made = replace(self, by_columns=by_columns)
+        highest = self._most_rows if len(self.outputs) > 1 else 1
+        rows = schedule.decide("rows", range(1, highest + 1), min(made.rows, highest))
+        fits = math.prod(self._extents_read) * anchor.source.dtype.storage_bytes <= self.problem.target.l1_bytes
+        copied = self.copied or self.problem.attrs.strides[-1] > 1
+        return (
+            by_columns,
+            rows,
+            schedule.decide("copy", ["none", "tile", "image"], ("image" if fits else "tile") if copied else "none"),
+        )
+
+    @property
+    def _most_rows(self) -> int:
+        """As many vectors below each other as half of the registers hold, or of a tile by default."""
+        most = max(MOST_ROWS, self.problem.target.vector_registers // 2)
+        return most if self.is_open else min(most, self.outputs[-2])
 
     def _copy_beyond_rows(self, schedule: Schedule, anchor: DefinedStages, core: Tensor) -> Tensor:
         """What the sums read of x, with zeros beyond the end of its rows: the padded x has them, if it ends so."""
@@ -176,17 +201,17 @@ class Depthwise:
         moves = zip(counts, attrs.strides, window, attrs.dilation, strict=True)
         return [(o - 1) * s + (w - 1) * d + 1 for o, s, w, d in moves]
 
-    def _sum_rows(self, stage: StageView) -> None:
+    def _sum_rows(self, stage: StageView, by_columns: bool, height: int) -> None:
         (core,) = stage.op.outputs
         *outer, column = stage.loops[: core.ndim]
         channel, *taps = stage.loops[core.ndim :]
         t, lane = stage.split(column, factor=self.lanes, tail="round_up")
         rows = [outer.pop()] if len(taps) > 1 else []
         if self.is_open:
-            rows = [stage.round_up(row, factor=self.rows) for row in rows]
-        if self.by_columns:
+            rows = [stage.round_up(row, factor=height) for row in rows]
+        if by_columns:
             taps = [taps[-1], *taps[:-1]]
-        unrolled = taps[1:] if self.by_columns else self._unrolled(taps)
+        unrolled = taps[1:] if by_columns else self._unrolled(taps)
         _schedule_tile(stage, [*outer, t, channel, *taps], rows, lane, unrolled)
 
     # N, …, C: vectors of channels
@@ -206,7 +231,9 @@ class Depthwise:
         n, *o, c = stage.loops[: main.ndim]
         lanes = target.lanes(main.dtype)
         vector, lane = stage.split(c, factor=lanes)
-        block, row = stage.split(o[-1], factor=rows_for(self.outputs[-1]))
+        widest = min(self.outputs[-1], max(MOST_ROWS, target.vector_registers // 2))
+        columns = schedule.decide("columns", range(1, widest + 1), rows_for(self.outputs[-1]))
+        block, row = stage.split(o[-1], factor=columns)
         stage.vectorize(lane)
         stage.reorder(n, *o[:-1], block, vector, row, lane)
         stage.parallel(stage.fuse(n, *o[:-1]) if len(o) > 1 else n)

@@ -30,14 +30,14 @@ from ....ir.expr import Expr
 from ....ir.makers import as_index
 from ....ir.row_major import ravel_index
 from ....lowering.nest.prefetches import CACHE_LINE
-from ....lowering.schedule import Schedule, StageView
+from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around, sums_over
-from ....schedules.blocks import MANY_TASKS, evict_each_other
+from ....schedules.blocks import MANY_TASKS, evict_each_other, part_sizes
 from ....schedules.channel_tile import ChannelTile, channel_tile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.register_transpose import turn_squares
 from ....schedules.vector_rows import vectorize_padded
-from ....te.tensor import Tensor, Tensors
+from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
 from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from ...definition.relations import tensor_argument
@@ -185,6 +185,7 @@ class FilterVectors:
         squares."""
         sums = anchor.sums
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
+        columns, chunk_size = self._decide_sizes(schedule)
         core = sums_over(schedule, sums, main, self._in_vectors)
         squares = turn_squares(schedule, core, sums, min(2, len(self.positions)), self.lanes)
         stage = schedule[main]
@@ -192,16 +193,19 @@ class FilterVectors:
         panel, k = stage.split(k, factor=self.width)
         block, channel = stage.split(k, factor=self.lanes)
         outer, plane = spatial[: -len(self.plane)], spatial[-len(self.plane) :]
-        chunk, square, lane = split_places(stage, plane, self._chunk, self.lanes)
+        chunk, square, lane = split_places(stage, plane, chunk_size, self.lanes)
         stage.reorder(n, *outer, chunk, panel, block, square, channel, lane)
         task = stage.fuse(n, *outer, chunk, panel)
         stage.parallel(task)
         schedule_squares(schedule, squares, stage, (square, channel, lane), self.lanes)
         schedule[core].compute_at(stage, task)
         read = schedule_copies(schedule, anchor, attrs, lambda copy: vectorize_padded(copy, False, target))
-        self._schedule_sums(
-            schedule[core], anchor.weight, read
-        )  # last: each step after a prefetch would check it again
+        panels_ahead, channels_ahead = self._decide_prefetches(schedule)
+        reductions = self._schedule_sums(schedule[core], columns)
+        if panels_ahead:  # last: each step after a prefetch would check it again
+            fetch_ahead(schedule[core], anchor.weight, reductions[-1], panels_ahead)
+        if channels_ahead:
+            fetch_ahead(schedule[core], read, reductions[0], channels_ahead)
         return schedule
 
     def _in_vectors(self, n: Expr, k: Expr, *o: Expr) -> tuple[Expr, ...]:
@@ -214,32 +218,43 @@ class FilterVectors:
         """The last two axes of the result, or all that are one row: their positions follow each other in memory."""
         return self.outputs[-2:] if self.positions == self.outputs else self.outputs
 
-    @property
-    def _chunk(self) -> int:
-        """How many positions wait together: whole rows, or tiles of the only one, and squares, in a quarter of the
-        second cache if that can be."""
+    def _decide_sizes(self, schedule: Schedule) -> tuple[int, int]:
+        """The positions of a register tile, whose vectors are those of a panel, and how many positions wait together:
+        whole rows, or tiles of the only one, and squares."""
+        side = schedule.decide("blocks", [self.tile.blocks], self.tile.blocks)
+        most = max((self.target.vector_registers - 1) // side - 1, self.tile.columns)
+        columns = schedule.decide("columns", range(1, min(self.positions[-1], most) + 1), self.tile.columns)
         positions = math.prod(self.plane)
-        row = math.prod(self.plane[1:]) if self.positions == self.outputs else self.tile.columns
+        row = math.prod(self.plane[1:]) if self.positions == self.outputs else columns
         whole = math.lcm(row, self.lanes)
-        most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
-        chunks = max(math.ceil(positions / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
-        return math.ceil(positions / (chunks * whole)) * whole
+        default = math.ceil(positions / (self._chunks * whole))
+        counts = part_sizes(math.ceil(positions / whole), default)
+        return columns, schedule.decide("chunk", [count * whole for count in counts], default * whole)
 
-    def _schedule_sums(self, stage: StageView, weight: Tensor, read: Tensor) -> None:
+    @property
+    def _chunks(self) -> int:
+        """In how many parts positions are to wait: each in a quarter of the second cache if that can be."""
+        most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
+        return max(math.ceil(math.prod(self.plane) / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
+
+    def _decide_prefetches(self, schedule: Schedule) -> tuple[int, int]:
+        """How many taps ahead of their use weights are fetched, and how many channels ahead what is read of x."""
+        panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
+        panels_ahead = STEPS_AHEAD if panel > self.target.l1_bytes // 4 else 0
+        ahead = schedule.decide("ahead", [0, 1, 2, 4, 8, 16, 32], panels_ahead)
+        return ahead, schedule.decide("channels_ahead", [0, 1, 2, 4, 8], CHANNELS_AHEAD if self._from_afar else 0)
+
+    def _schedule_sums(self, stage: StageView, columns: int) -> Sequence[LoopView]:
         """Put positions outside, blocks inside: a broadcast factor serves all blocks, and needs a register no
-        longer."""
+        longer. Gives the loops of the reduction."""
         (core,) = stage.op.outputs
         n, block, *outer, position, lane = stage.loops[: core.ndim]
         reductions = stage.loops[core.ndim :]
         if (const_int(core.shape[1]) or 1) % self.tile.blocks:
             block = stage.round_up(block, factor=self.tile.blocks)
-        across, column = stage.split(position, factor=self.tile.columns)
+        across, column = stage.split(position, factor=columns)
         stage.reorder(n, *outer, across, *reductions, column, block, lane)
         stage.vectorize(lane)
         stage.unroll(column)
         stage.unroll(block)
-        panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
-        if panel > self.target.l1_bytes // 4:
-            fetch_ahead(stage, weight, reductions[-1], STEPS_AHEAD)
-        if self._from_afar:
-            fetch_ahead(stage, read, reductions[0], CHANNELS_AHEAD)
+        return reductions
