@@ -237,16 +237,11 @@ def _tensor_type(tensor: Tensor) -> str:
 def _in_order(outputs: Sequence[Tensor]) -> list[ComputeOp]:
     """The operations that the outputs need, each behind those it reads. Raises ``MlirError`` for those without a form
     in linalg."""
-    found = []
-    for op in operations_behind(outputs):
-        match op:
-            case ComputeOp():
-                found.append(op)
-            case PlaceholderOp():
-                pass
-            case _:
-                raise MlirError(f"linalg has no form for {op}: it has computes only; the level loops has it")
-    return found
+    ordered = operations_behind(outputs)
+    for op in reversed(ordered):  # a scan before its states
+        if not isinstance(op, (ComputeOp, PlaceholderOp)):
+            raise MlirError(f"linalg has no form for {op}: it has computes only; the level loops has it")
+    return [op for op in ordered if isinstance(op, ComputeOp)]
 
 
 def _domain(op: ComputeOp) -> _Domain:
