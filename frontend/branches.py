@@ -21,6 +21,7 @@ from ..ops.families.reshape import reshape
 from ..ops.families.select import where
 from .onnx_node import OnnxNode
 from .ragged import as_ragged, shape_of_both
+from .refusal_causes import RanksDifferError
 from .subgraphs import Subgraphs
 from .values import Absent, Entries, Growing, Listed, Possible, Ragged, SequenceValue, Value, nodes_of, value_text
 
@@ -61,7 +62,9 @@ class _Branches:
         return a, b
 
     def _differ(self, then: Value, otherwise: Value) -> Exception:
-        return ModelError(
+        ranks = {(tensor_of(x).ndim, tensor_of(x).dtype) for x in (then, otherwise) if isinstance(x, Node)}
+        of_ranks = len(ranks) == 2 and len({dtype for _, dtype in ranks}) == 1
+        return (RanksDifferError if of_ranks else ModelError)(
             f"{self._node}: a result is {value_text(then)} in one branch and {value_text(otherwise)} in the other; "
             "both branches have to give one type, up to the extents"
         )

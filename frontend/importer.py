@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from ..ops.families.concatenate import concatenate
 from ..ops.families.reduce import max as max_of
 from ..ops.families.reshape import reshape
 from . import converters  # noqa: F401  enters them in the table
+from .branch_tails import MOST_TAILS, of_fitting_branch, parted, with_tail
 from .control_flow import find_control_flow
 from .fold import fold
 from .inlining import (
@@ -45,7 +47,7 @@ from .model_name import model_name
 from .onnx_node import OnnxNode, describe
 from .output_forms import OutputForms
 from .problems import ModelSource, explained
-from .refusal_causes import ConsequentError, UnknownLengthError, UnknownValueError
+from .refusal_causes import ConsequentError, RanksDifferError, UnknownLengthError, UnknownValueError
 from .registry import find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
@@ -149,14 +151,66 @@ class _Importer:
     """What notes errors, where all are to be found."""
     forms: OutputForms = field(default_factory=OutputForms)
     final: dict[Node, int] = field(default_factory=dict)
+    tails: int = 0
+    """Within how many branches it converts what follows them."""
 
     def run(self, scope: Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Value]:
         """Convert the nodes that the wanted values need, and give these values."""
-        for node in order_nodes(nodes, producers_of(nodes), wanted):
-            results = self._convert(node, scope)
-            scope.values.update(results)
+        self._convert_all(order_nodes(nodes, producers_of(nodes), wanted), scope, wanted)
         found = [scope.value(name, self.folder, self.forms) for name in wanted]
         return [self._present(name, value) for name, value in zip(wanted, found, strict=True)]
+
+    def _convert_all(self, nodes: Sequence[NodeProto], scope: Scope, wanted: Sequence[str]) -> None:
+        """Convert nodes in an order of computation, and put what they give into the scope."""
+        for place, node in enumerate(nodes):
+            before = len(self.shapes.inputs)
+            try:
+                scope.values.update(self._convert(node, scope))
+            except RanksDifferError as error:
+                others, tail = parted(node, nodes[place + 1 :])
+                if not tail or self.tails == MOST_TAILS:
+                    raise ModelError(str(error)) from error
+                del self.shapes.inputs[before:]
+            else:
+                continue
+            self._convert_all(others, scope, wanted)
+            made = {name for other in (node, *tail) for name in other.output}
+            self._convert_with_tail(node, tail, scope, [name for name in wanted if name in made])
+            return
+
+    def _convert_with_tail(
+        self, node: NodeProto, tail: Sequence[NodeProto], scope: Scope, wanted: Sequence[str]
+    ) -> None:
+        """Convert an If whose branches differ in rank, with what follows in both."""
+        before = len(self.shapes.inputs)
+        self.tails += 1
+        try:
+            scope.values.update(self._convert(with_tail(node, tail, wanted), scope))
+        except ModelError as error:
+            del self.shapes.inputs[before:]
+            found = self._of_fitting_branch(node, tail, scope, wanted)
+            if found is None:
+                raise ModelError(str(error)) from error
+            scope.values.update(zip(wanted, found, strict=True))
+        finally:
+            self.tails -= 1
+
+    def _of_fitting_branch(
+        self, node: NodeProto, tail: Sequence[NodeProto], scope: Scope, wanted: Sequence[str]
+    ) -> list[Value] | None:
+        """What is wanted of an If and what follows, where this fits the shapes of one of its branches only."""
+
+        def attempt(nodes: Sequence[NodeProto]) -> list[Value] | None:
+            inner, before = Scope((), scope.opsets, {}, scope, scope.types), len(self.shapes.inputs)
+            try:
+                with nullcontext() if self.survey is None else self.survey.pause():
+                    return self.run(inner, nodes, wanted)
+            except ModelError as error:
+                del self.shapes.inputs[before:]
+                return None if isinstance(error.__cause__, (TypeInferenceError, ExpressionError)) else []
+
+        condition = scope.value(node.input[0], self.folder, self.forms)
+        return of_fitting_branch(self._view(node, [condition], 1, {}), tail, attempt)
 
     def _present(self, name: str, value: Value | None) -> Value:
         if value is None:
@@ -172,6 +226,8 @@ class _Importer:
         try:
             with survey.pause():
                 return self._converted(node, scope)
+        except RanksDifferError:
+            raise
         except ModelError:
             before = survey.refusals
         try:

@@ -20,3 +20,7 @@ class UnsupportedTypeError(ModelError):
 
 class ConsequentError(ModelError):
     """A value is missing since something else was refused: no problem of its own."""
+
+
+class RanksDifferError(ModelError):
+    """The branches of a node give tensors of different ranks for a result."""

@@ -95,6 +95,85 @@ def test_branches_of_other_types_name_the_node():
         lw.from_onnx(model)
 
 
+def ranked(following, outputs, declared=("n", 4)):
+    """A model whose If adds an axis to x in one branch only, and what follows it."""
+    then = graph([node("Unsqueeze", ["x", "first"], ["t"])], {}, ["t"])
+    otherwise = graph([node("Neg", ["x"], ["o"])], {}, ["o"])
+    nodes = [node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise), *following]
+    inputs = {"x": (np.float32, declared), "c": (np.bool_, ())}
+    return make_model(nodes, inputs, outputs, 18, {"first": np.array([0])})
+
+
+EITHER_RANK = [
+    node("Exp", ["x"], ["e"]),
+    node("Mul", ["y", "e"], ["p"]),
+    node("Flatten", ["p"], ["flat"], axis=1),
+    node("ReduceSum", ["p"], ["sum"], keepdims=0),
+]
+
+
+@pytest.mark.parametrize("declared", [(3, 4), ("n", 4)], ids=["known", "open"])
+@pytest.mark.parametrize("holds", [True, False])
+def test_what_follows_branches_of_two_ranks_is_converted_in_both(declared, holds):
+    feeds = {"x": floats(3, 4), "c": np.array(holds)}
+    for outputs in (["sum"], ["e", "sum"], ["flat", "sum", "e"]):
+        agree(ranked(EITHER_RANK, outputs, declared), feeds)
+
+
+def again(number, x):
+    """An If like that of ``ranked`` of another value, and the sum of what it gives."""
+    then = graph([node("Unsqueeze", [x, "first"], [f"t{number}"])], {}, [f"t{number}"])
+    otherwise = graph([node("Neg", [x], [f"o{number}"])], {}, [f"o{number}"])
+    return node("If", ["c"], [f"y{number}"], then_branch=then, else_branch=otherwise)
+
+
+def test_branches_of_two_ranks_that_follow_each_other():
+    following = [again(2, "y"), node("ReduceSum", ["y2"], ["sum"], keepdims=0)]
+    for holds in (True, False):
+        agree(ranked(following, ["sum"]), {"x": floats(3, 4), "c": np.array(holds)})
+    many = [again(2, "y"), again(3, "y2"), node("ReduceSum", ["y3"], ["sum"], keepdims=0)]
+    with pytest.raises(
+        lw.ModelError, match=r"node 'If_y3' \(If\).*in one branch and.*both branches have to give one type"
+    ):
+        lw.from_onnx(ranked(many, ["sum"]))
+
+
+def test_outputs_of_two_ranks_are_refused():
+    for following, output in (([], "y"), ([node("Exp", ["y"], ["z"])], "z")):
+        with pytest.raises(lw.ModelError, match="both branches have to give one type"):
+            lw.from_onnx(ranked(following, [output]))
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("outputs", [["m"], ["m", "sum"], ["sum"]])
+def test_what_fits_one_branch_only_is_computed_where_a_run_takes_it(outputs, swapped):
+    following = [node("Transpose", ["y"], ["m"], perm=[1, 0]), node("ReduceSum", ["m"], ["sum"], keepdims=0)]
+    model = ranked(following, outputs)
+    if swapped:
+        for attribute in model.graph.node[0].attribute:
+            attribute.name = {"then_branch": "else_branch", "else_branch": "then_branch"}[attribute.name]
+    for rows in (0, 3):
+        agree(model, {"x": floats(rows, 4), "c": np.array(swapped)})
+    engine = lw.Engine(lw.compile(model))
+    wrong = "else" if swapped else "then"
+    with pytest.raises(lw.LoopwrightError, match=f"-1 for the {wrong} branch, whose shapes do not fit.*If_y"):
+        engine({"x": floats(3, 4), "c": np.array(not swapped)})
+
+
+@pytest.mark.parametrize("takes", [True, False])
+def test_a_branch_that_is_not_taken_checks_nothing(takes):
+    following = [node("Transpose", ["y"], ["m"], perm=[1, 0])]
+    model = ranked(following, ["m"])
+    inner = graph(model.graph.node, {}, ["m"])
+    for attribute in inner.node[0].attribute:
+        attribute.name = {"then_branch": "else_branch", "else_branch": "then_branch"}[attribute.name]
+    other = graph([node("Transpose", ["x"], ["w"], perm=[1, 0])], {}, ["w"])
+    del model.graph.node[:]
+    model.graph.node.append(node("If", ["outer"], ["m"], then_branch=inner, else_branch=other))
+    model.graph.input.append(helper.make_tensor_value_info("outer", onnx.TensorProto.BOOL, ()))
+    agree(model, {"x": floats(3, 4), "c": np.array(takes), "outer": np.array(takes)})
+
+
 # Loop
 
 
