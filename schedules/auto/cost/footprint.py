@@ -12,20 +12,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+import numpy.typing as npt
+
 from ....ir.constants import const_int
 from ....ir.expr import Expr, Ramp, Var
 from ....ir.linear import linear_of
 from ....ir.visit import free_vars
 
 LINE = 64
+SETS = 64
+"""The lines of a page, which caches tell by their address: first caches have as many sets, and of larger ones each page
+meets a part only."""
+PLACES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """The cache ``lines`` that accesses touch, in ``runs`` of lines that follow each other."""
+    """The cache ``lines`` that accesses touch, in ``runs`` of lines that follow each other. ``room`` is how many lines
+    a cache has that keeps all of them: more, where many lie at the same place of a page, since these share few sets."""
 
     lines: float
     runs: float
+    room: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,19 +82,27 @@ def footprint(accesses: Sequence[LinearAccess], trips: Mapping[Var, float], most
         )
     found = [_touched(dict(shape), spans, trips) for shape, spans in shapes.items()]
     lines = min(sum(f.lines for f in found), most / LINE + 1)
-    return Footprint(lines, min(sum(f.runs for f in found), lines))
+    return Footprint(lines, min(sum(f.runs for f in found), lines), max(lines, sum(f.room for f in found)))
 
 
 @dataclass(slots=True)
 class _Piece:
     """Bytes that follow each other from ``begin`` on, found ``count`` times, and ``repeats`` of these at a
-    distance of ``step`` bytes. Mutable."""
+    distance of ``step`` bytes; ``inside`` are the steps and repeats of what is there again each time. Mutable."""
 
     begin: float
     length: float
     count: float = 1.0
     step: int = 0
     repeats: float = 1.0
+    inside: tuple[tuple[int, float], ...] = ()
+
+    def places(self) -> npt.NDArray[np.float64]:
+        """Where it begins each time: at most so many of the places as tell how these lie in pages."""
+        found = np.array([self.begin])
+        for step, repeats in (*self.inside, (self.step, self.repeats)):
+            found = (found[:, None] + step * np.arange(min(int(repeats), SETS))).ravel()[:PLACES]
+        return found
 
 
 def _touched(
@@ -96,7 +113,20 @@ def _touched(
     for stride, count in sorted((abs(s), trips[v]) for v, s in strides.items() if s is not None):
         pieces = _along(pieces, stride, count)
     lines = sum(piece.count * (piece.length / LINE + (0.5 if piece.length >= LINE else 1.0)) for piece in pieces)
-    return Footprint(lines * unknown, sum(piece.count for piece in pieces) * unknown)
+    return Footprint(lines * unknown, sum(piece.count for piece in pieces) * unknown, _room(pieces))
+
+
+def _room(pieces: Sequence[_Piece]) -> float:
+    """The lines of a cache that keeps these: as many for each set as the sets have that the average line lies in."""
+    held = np.zeros(SETS)
+    for piece in pieces:
+        lines = math.ceil(piece.length / LINE)
+        begins = piece.places() // LINE
+        each = piece.count / len(begins)
+        held += each * (lines // SETS) * len(begins)
+        sets = (begins[:, None] + np.arange(lines % SETS)).astype(np.int64) % SETS
+        held += each * np.bincount(sets.ravel(), minlength=SETS)
+    return float(SETS * (held @ held) / max(held.sum(), 1.0))
 
 
 def _joined(pieces: list[_Piece]) -> list[_Piece]:
@@ -126,7 +156,8 @@ def _along(pieces: Sequence[_Piece], stride: int, count: float) -> list[_Piece]:
         if first.step and stride % first.step == 0 and stride < first.step * first.repeats:
             more = stride / first.step * (steps - 1)  # the lattice that is there goes on
             total = first.count * (1 + more / first.repeats)
-            found.append(_Piece(first.begin, length, total, first.step, first.repeats + more))
+            found.append(_Piece(first.begin, length, total, first.step, first.repeats + more, first.inside))
         else:
-            found.append(_Piece(first.begin, length, first.count * steps, stride, steps))
+            inside = (*first.inside, (first.step, first.repeats)) if first.step else ()
+            found.append(_Piece(first.begin, length, first.count * steps, stride, steps, inside))
     return _joined(found)

@@ -3,7 +3,7 @@ does not change in a loop outside of it.
 
 Throughputs are those by which register tiles are chosen (``schedules/register_tile.py``), of a core that does two
 vector operations, two loads and a store in a cycle, as Zen and Intel's cores from Haswell on do (Fog, *Instruction
-tables*).
+tables*); where it multiplies its widest vectors by halves (``Target.fma_per_cycle``), it loads and stores them so, too.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from ....ir.expr import (
     Unary,
     Var,
 )
+from ....ir.intrinsics import ARITHMETIC_FENCE
 from ....ir.stmt import Evaluate, PrefetchStmt, Stmt, Store
 from ....ir.visit import Node, children, walk
 from ...register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
 from .nest import LoopNode, expressions_of
+from .units import crossings, passes
 
 ISSUED = 5.0
 """Instructions that a core takes in a cycle."""
@@ -41,7 +43,15 @@ LOOP_CYCLES = 1.0
 """To count and to branch."""
 OPERATIONS = {"/": 10.0, "//": 6.0, "%": 6.0, "min": 3.0, "max": 3.0}
 """How many operations one of these takes; a minimum keeps NaN. All others take one."""
-FUNCTIONS = {"sqrt": 12.0, "rsqrt": 14.0, "floor": 1.0, "ceil": 1.0, "round": 1.0, "trunc": 1.0, "abs": 1.0, "fma": 1.0}
+FUNCTIONS = {
+    "sqrt": 12.0,
+    "rsqrt": 14.0,
+    **dict.fromkeys(("floor", "ceil", "round", "trunc", "abs", "fma", "dot2", "dot4", "isnan"), 1.0),
+    **dict.fromkeys(("copysign", "isinf", "isfinite", "pair"), 2.0),
+    ARITHMETIC_FENCE: 0.0,
+}
+REINTERPRETED = "as_"
+"""So begins the name of what takes the bits of a number for another one."""
 POLYNOMIAL = 24.0
 """Operations of a function such as ``exp``."""
 DIGIT_INSTRUCTIONS = 3.0
@@ -63,9 +73,13 @@ FORWARDED = 5.0
 @dataclass(slots=True)
 class BodyWork:
     """What is done in an iteration on average: vector ``operations``, ``loads``, ``stores``, other ``instructions``,
-    and the ``chain`` of cycles that the next one waits. ``kept`` are vectors that stay in registers. Mutable."""
+    and the ``chain`` of cycles that the next one waits. ``products`` and ``sums`` are those of the operations for which
+    a core has half as many units, each as often as those are busy. ``kept`` are vectors that stay in registers.
+    Mutable."""
 
     operations: float = 0.0
+    products: float = 0.0
+    sums: float = 0.0
     loads: float = 0.0
     stores: float = 0.0
     instructions: float = 0.0
@@ -77,7 +91,8 @@ class BodyWork:
         spilled = max(0.0, self.kept - registers)
         loads, stores = self.loads + spilled, self.stores + spilled
         issued = (self.operations + loads + stores + self.instructions) / ISSUED
-        return max(self.operations / FULL_RATE, loads / LOADS_PER_CYCLE, stores, issued, self.chain) + LOOP_CYCLES
+        computed = max(self.operations, self.products, self.sums) / FULL_RATE
+        return max(computed, loads / LOADS_PER_CYCLE, stores, issued, self.chain) + LOOP_CYCLES
 
 
 def work_of(root: LoopNode, target: Target) -> dict[LoopNode, BodyWork]:
@@ -99,6 +114,7 @@ class _Counter:
         self._root = root
         self._seen: set[tuple[int, int]] = set()
         self._factors: set[int] = set()
+        self._fused: set[int] = set()
         self._marked: list[tuple[Expr, LoopNode, float]] = []
 
     def count(self, node: LoopNode) -> None:
@@ -134,9 +150,8 @@ class _Counter:
             case Store(buffer) if buffer.scope == "register":
                 pass
             case Store(_, indices, value, mask):
-                vectors = self._vectors(value.dtype)
                 if _is_row(indices[-1]):
-                    work.stores += vectors * part
+                    work.stores += self._accesses(indices[-1], value.dtype) * part
                 else:  # lane by lane
                     work.stores += SCATTERED * value.dtype.lanes * part
                     work.operations += value.dtype.lanes * part
@@ -176,6 +191,7 @@ class _Counter:
             factor = next((p for p in (e.b, e.a) if isinstance(p, Binary) and p.op == "*"), None)
             if factor is not None:
                 self._factors.add(id(factor))
+                self._fused.add(id(e))
 
     def _node(self, e: Expr, work: BodyWork, part: float) -> None:
         vectors = self._vectors(e.dtype) * part
@@ -186,7 +202,7 @@ class _Counter:
                     work.loads += e.dtype.lanes * part
                     work.operations += GATHERED * e.dtype.lanes * part
                 else:
-                    work.loads += max(1, abs(step)) * vectors
+                    work.loads += max(1, abs(step)) * self._accesses(indices[-1], e.dtype) * part
                     work.operations += abs(step - 1) * vectors
                 if mask is not None:
                     work.instructions += self._masking(e.dtype) * part
@@ -198,8 +214,13 @@ class _Counter:
                     work.instructions += DIGIT_INSTRUCTIONS * part
             case Binary(op) if id(e) not in self._factors:
                 work.operations += OPERATIONS.get(op, 1.0) * vectors
+                busy = passes(e.dtype, self._target) * vectors if e.dtype.is_float else 0.0
+                if op == "*" or id(e) in self._fused:
+                    work.products += busy
+                elif op in ("+", "-"):
+                    work.sums += busy
             case Call(name):
-                work.operations += FUNCTIONS.get(name, POLYNOMIAL) * vectors
+                work.operations += _function_operations(name) * vectors
             case Compare(a=a):
                 work.operations += self._vectors(a.dtype) * part
             case Unary() | Select() | IfThenElse() | Cast() if not e.dtype.is_index:
@@ -214,6 +235,11 @@ class _Counter:
         if self._target.vector_bits > 128:
             return self._vectors(kind)
         return MASK_LANES * kind.lanes
+
+    def _accesses(self, index: Expr, kind: DType) -> float:
+        """How often a unit that loads, or stores, is taken by vectors that follow each other."""
+        slots = 1.0 if kind.lanes == 1 else passes(kind, self._target)
+        return slots * self._vectors(kind) * (1.0 + crossings(index, kind, self._target))
 
     def _vectors(self, kind: DType) -> float:
         return max(1.0, kind.lanes * kind.element.storage_bits / self._target.vector_bits)
@@ -230,6 +256,10 @@ class _Counter:
                 key = id(stmt.buffer.data), tuple(map(id, stmt.indices))
                 found[key] = found.get(key, 0.0) + waiting
         return max(found.values(), default=0.0)
+
+
+def _function_operations(name: str) -> float:
+    return 0.0 if name.startswith(REINTERPRETED) else FUNCTIONS.get(name, POLYNOMIAL)
 
 
 def _parts_first(root: Expr) -> Iterator[Expr]:

@@ -16,18 +16,18 @@ from .traffic import Arrays, Traffic
 
 THREADS = 4
 """So many share parallel loops where the target does not say how many do."""
-MEMORY_THREADS = 2
+MEMORY_THREADS = 2.0
 """So many are enough to use up what memory gives."""
 LAUNCH_CYCLES = LEAST_CYCLES / 2
 """To hand a loop to other threads, and to wait for them."""
 SHARED_BYTES = 16 << 20
 """What a cache beyond the second one holds; targets do not say."""
-SHARED_CYCLES, MEMORY_CYCLES = 2.0, 14.0
+SHARED_CYCLES, MEMORY_CYCLES = 2.0, 10.0
 """Of a line that comes from that cache, or from memory, in order. With 2 the model ranks softmax and normalisation of 2
-MB, which stay there, as a Zen 5 measured them; with more it took rereading for dearer than it is."""
-JUMP_CYCLES = 12.0
-"""Of the first line of a run that comes from there, which nothing has fetched ahead."""
-NEAR_JUMP_CYCLES = 4.0
+MB, which stay there, as a Zen 5 measured them; with more it took rereading for dearer than it is. Of 451 schedules that
+a Zen 4 measured, these rank most pairs rightly."""
+JUMP_CYCLES = 4.0
+"""Of the first line of a run, which nothing has fetched ahead."""
 ENTRY_CYCLES = 5.0
 """To begin a loop and to leave it, which is guessed wrongly now and then."""
 HIDDEN = 0.75
@@ -73,30 +73,30 @@ def analyse(func: PrimFunc, target: Target) -> NestAnalysis:
 
 def _cost(root: LoopNode, work: dict[LoopNode, BodyWork], arrays: Arrays, target: Target) -> PredictedCost:
     threads = float(target.threads or THREADS)
-    stays = [arrays.whole <= capacity for capacity in (target.l1_bytes, target.l2_bytes)]
-    far_cycles, most = (
-        (SHARED_CYCLES, threads) if arrays.whole <= SHARED_BYTES else (MEMORY_CYCLES, float(MEMORY_THREADS))
-    )
     total = computing = work[root].cycles(target.vector_registers)
     fetching = 0.0
     for nest in root.inner:
         compute, launches = _computing(nest, work, target, threads)
-        share = min(threads, _tasks(nest))
-        near = Traffic() if stays[0] else arrays.traffic(nest, float(target.l1_bytes))
-        far = Traffic() if stays[1] else arrays.traffic(nest, float(target.l2_bytes))
-        fetch = _near_cycles(near) / share + _far_cycles(far, far_cycles) / min(share, most)
+        fetch = _fetching(nest, arrays, target, min(threads, _tasks(nest)))
         total += max(compute, fetch) + (1 - HIDDEN) * min(compute, fetch) + launches
         computing += compute
         fetching += fetch
     return PredictedCost(total, computing, fetching)
 
 
-def _near_cycles(traffic: Traffic) -> float:
-    return traffic.lines * SECOND_CACHE_CYCLES + traffic.written + traffic.runs * NEAR_JUMP_CYCLES
+def _fetching(nest: LoopNode, arrays: Arrays, target: Target, share: float) -> float:
+    """Cycles to fetch what does not lie in the first cache, where so many threads share it: from the second one, from
+    the one beyond, and from memory, which few threads use up."""
+    near, far, beyond = (
+        Traffic() if arrays.whole <= capacity else arrays.traffic(nest, float(capacity))
+        for capacity in (target.l1_bytes, target.l2_bytes, SHARED_BYTES)
+    )
+    caches = near.lines * SECOND_CACHE_CYCLES + near.written + near.runs * JUMP_CYCLES + _far(far, SHARED_CYCLES)
+    return max(caches / share, _far(beyond, MEMORY_CYCLES) / min(share, MEMORY_THREADS))
 
 
-def _far_cycles(traffic: Traffic, line: float) -> float:
-    """Lines that are written come first, and go back."""
+def _far(traffic: Traffic, line: float) -> float:
+    """Cycles of lines; those that are written come first, and go back."""
     return (traffic.lines + traffic.written) * line + traffic.runs * JUMP_CYCLES
 
 

@@ -2,10 +2,12 @@
 
 For each cache the outermost loop counts whose single iterations touch no more than it holds: it then gets each line of
 an array once whenever that loop is entered (Wolf and Lam 1991; Ansor's and Halide's features count the same reuse).
+Where not even an iteration of the innermost loop fits, it gets them in each.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -78,21 +80,33 @@ class Arrays:
                     written.add(data)
         return {data: (footprint(found, trips, self._sizes[data]), data in written) for data, found in accesses.items()}
 
-    def working_set(self, loop: LoopNode, one_iteration: bool) -> float:
-        """The bytes of all that is touched."""
-        return LINE * sum(f.lines for f, _ in self.touched(loop, one_iteration).values())
+    def fits(self, loop: LoopNode, capacity: float) -> bool:
+        """Whether a cache of so many bytes keeps all that an iteration of a loop touches."""
+        touched = [footprint for footprint, _ in self.touched(loop, True).values()]
+        lines = sum(each.lines for each in touched)
+        return lines * LINE <= FILLED * capacity and all(each.room * LINE <= capacity for each in touched)
 
     def traffic(self, loop: LoopNode, capacity: float) -> Traffic:
         """What comes to a cache of so many bytes for a loop, whenever it runs."""
         if not loop.entries:
             return Traffic()
-        leaf = not loop.inner
-        if leaf or self.working_set(loop, True) <= FILLED * capacity:
-            total = Traffic()
-            for touched, written in self.touched(loop, False).values():
-                total += Traffic(touched.lines, touched.runs, touched.lines if written else 0.0)
-            return total.times(loop.entries)
+        if self.fits(loop, capacity):
+            return self._once(loop, False, math.inf).times(loop.entries)
+        if not loop.inner:
+            return self._once(loop, True, capacity).times(loop.iterations)
         inside = Traffic()
         for inner in loop.inner:
             inside += self.traffic(inner, capacity)
         return inside
+
+    def _once(self, loop: LoopNode, one_iteration: bool, capacity: float) -> Traffic:
+        """What is touched in a loop, each time it is entered; or in one iteration: then arrays that a cache of so many
+        bytes does not keep come as often as they are asked for."""
+        total = Traffic()
+        for data, (touched, written) in self.touched(loop, one_iteration).items():
+            lines = touched.lines
+            if touched.room * LINE > capacity:
+                asked = {(each.offset, each.length) for array, each, _ in self._at[loop] if array is data}
+                lines = max(lines, sum(math.ceil(length / LINE) for _, length in asked))
+            total += Traffic(lines, touched.runs, lines if written else 0.0)
+        return total
