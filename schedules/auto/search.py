@@ -23,7 +23,7 @@ MUCH = 1.01
 """A change of the structure makes a candidate so many times as fast, or it is not taken."""
 NUMBERS = 0.25
 """The part of the candidates that is kept for the numbers in a structure."""
-STRUCTURE = (".form", ".place", ".loops", ".at")
+STRUCTURE = (".form", ".place", ".loops", ".at", ".order")
 """The decisions that change which loops there are: a descent begins with these."""
 
 

@@ -7,7 +7,7 @@ import math
 from ....ir.constants import const_int
 from ....ir.expr import Axis
 from ....ir.open_extents import LONG
-from ....ir.visit import free_vars
+from ....ir.visit import free_vars, tensor_reads
 from ....lowering.loop_names import LoopView
 from ....lowering.stage import Inlined
 from ...axis_choice import neighbouring
@@ -110,12 +110,26 @@ def _strips(
         return [], [], []
     rows = extents[-1] or LONG
     heights = [height for height in STRIPS if height <= rows]
-    usual = max(h for h in heights if h <= STRIP and (h == 1 or rows >= 2 * h)) if _has_producers(at) else 1
+    most = STRIP if _has_producers(at) else SIDE_BY_SIDE[-1] if _shares_rows(at, len(outer) - 1) else 1
+    usual = max(h for h in heights if h <= most and (h == 1 or rows >= 2 * h))
     height = at.decide("strip", heights, usual)
     if height == 1:
         return outer[:-1], [outer[-1]], []
     strip, row = at.stage.split(outer[-1], factor=height)
     return outer[:-1], [strip], [row]
+
+
+def _shares_rows(at: StageSketch, row: int) -> bool:
+    """Whether rows read some of the same: elements of one array that differ along the axis of that number alone."""
+    var = at.op.axis[row].var
+    seen: set[tuple[object, ...]] = set()
+    for read in {read for body in at.bodies for read in tensor_reads(body)}:
+        moving = [k for k, index in enumerate(read.indices) if var in set(free_vars(index))]
+        key = read.tensor, *(index for k, index in enumerate(read.indices) if k not in moving)
+        if moving and key in seen:
+            return True
+        seen.add(key)
+    return False
 
 
 def _around_strips(
@@ -124,7 +138,7 @@ def _around_strips(
     """The loops around those over strips, and those inside, which what is computed for a strip serves again and again,
     as all channels of an image whose brightness they share."""
     inside = [loop for loop, axis in zip(outer, at.op.axis, strict=False) if strip and _serves_all(at, axis)]
-    if not inside or at.decide("order", ["axes", "strips first"], "axes") == "axes":
+    if not inside or at.decide("order", ["strips first", "axes"], "strips first") == "axes":
         return outer, []
     return [loop for loop in outer if loop not in inside], inside
 

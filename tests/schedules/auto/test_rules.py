@@ -90,3 +90,28 @@ def test_channels_that_share_nothing_stay_outside_of_strips():
     found = Candidates(Scheduling([Y], TARGET, lw.schedule_rules())).sketched({"B.form": "keep"})
     assert "Y.strip" in {decision.name for decision in found.decisions}
     assert "Y.order" not in {decision.name for decision in found.decisions}
+
+
+def forms_of(output):
+    decisions = make_sketch([output], TARGET, lw.schedule_rules()).decisions
+    return {d.name.removesuffix(".form"): d.value for d in decisions if d.name.endswith(".form")}
+
+
+def test_what_windows_read_is_kept_and_products_on_the_way_are_not():
+    """A corner detector: each gradient takes six reads, and is read nine times through a product that takes two."""
+    A = te.placeholder((70, 70), name="A")
+    G = te.compute((68, 68), lambda i, j: sum(A[i + a, j + 2 * b] * (a + b + 1) for a in range(3) for b in range(2)))
+    P = te.compute((68, 68), lambda i, j: G[i, j] * G[i, j], name="P")
+    S = te.compute((66, 66), lambda i, j: sum(P[i + a, j + b] for a in range(3) for b in range(3)), name="S")
+    Y = te.compute((66, 66), lambda i, j: S[i, j] - 1.0, name="Y")
+    assert forms_of(Y) == {G.name: "keep", "P": "inline", "S": "inline"}
+
+
+def test_what_is_the_same_along_an_axis_is_kept_if_it_is_divided():
+    A = te.placeholder((64, 64), name="A")
+    R = te.compute((64, 64), lambda i, j: 1.0 / A[i, j], name="R")
+    Y = te.compute((3, 64, 64), lambda c, i, j: R[i, j] * A[c, j], name="Y")
+    assert forms_of(Y) == {"R": "keep"}
+    T = te.compute((64, 64), lambda i, j: A[i, j] + 1.0, name="T")
+    Z = te.compute((3, 64, 64), lambda c, i, j: T[i, j] * A[c, j], name="Z")
+    assert forms_of(Z) == {"T": "inline"}
