@@ -102,6 +102,16 @@ MULTI_HEAD = [
         label="empty past",
         opened={0: "BS.", 1: "BS.", 2: "BS.", 6: "B.P.", 7: "B.P."},
     ),
+    *(
+        multi_head(*parts, label=f"causal, {label}", unidirectional=1, opened=CROSS)
+        for label, parts in {
+            "more keys": PROJECTED,
+            "fewer keys": [PROJECTED[1], PROJECTED[0], PROJECTED[0]],
+            "scores": [*PROJECTED, None, None, floats(1, 1, QUERIES, 7)],
+        }.items()
+    ),
+    multi_head(*SELF, None, None, None, *CACHE[:, :, :, :1], unidirectional=1, wanted=3, label="short past"),
+    multi_head(SELF[0], *KEYS, unidirectional=1, label="causal cache", opened={0: "BS.", 1: "B.T.", 2: "B.T."}),
     multi_head(SELF[0], *KEYS, BIAS, const=(3,), label="cross cache", opened={0: "BS.", 1: "B.T.", 2: "B.T."}),
     multi_head(
         floats(BATCH, QUERIES, HEADS, 3, SIZE),

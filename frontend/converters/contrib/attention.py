@@ -15,7 +15,7 @@ from ....ops.families.slicing import strided_slice
 from ....ops.families.zero_points import matmul_less_zeros
 from ...onnx_node import OnnxNode
 from .entering import contrib
-from .heads import attend, by_heads, count_of_heads, in_heads, joined, key_mask, known, scale_of, with_past
+from .heads import attend, by_heads, count_of_heads, in_heads, joined, key_mask, known, past_length, scale_of, with_past
 from .integer_products import real_product
 
 Project = Callable[[int, int], Node]
@@ -78,16 +78,17 @@ def _of_projections(
     ends = (widths[0], widths[0] + widths[1], sum(widths))
     parts = [in_heads(node, project(end - own, end), heads) for own, end in zip(widths, ends, strict=True)]
     scale, layout, present = scale_of(node, parts[0]), "BSHD", None
+    caches: list[Node | None] = [None, None]
     if past is not None or node.wants(1):
         parts, layout = [by_heads(x) for x in parts], "BHSD"
-        caches: list[Node | None] = [None, None]
         if past is not None:
             caches = [squeeze(strided_slice(past, [k], [k + 1], [0]), [0]) for k in range(2)]
         parts[1:] = [with_past(cache, x) for cache, x in zip(caches, parts[1:], strict=True)]
         present = concatenate([expand_dims(x, (0,)) for x in parts[1:]], 0) if node.wants(1) else None
     keys = tensor_of(parts[1]).shape[layout.index("S")]
     masks = [key_mask(node, mask, parts[0], keys), bias]
-    y = attend(node, parts, masks, node.flag("unidirectional"), layout, scale)
+    before = past_length(caches[0]) if node.flag("unidirectional") else None
+    y = attend(node, parts, masks, layout, scale, before)
     return joined(node, y if layout == "BSHD" else by_heads(y)), present
 
 
@@ -108,7 +109,8 @@ def _multi_head_attention(node: OnnxNode) -> Sequence[Node | None]:
         if not is_cache:
             key, value = (with_past(node.get(k), by_heads(x)) for k, x in ((6, key), (7, value)))
     masks = [key_mask(node, node.get(4), query, tensor_of(key).shape[layout.index("S")]), node.get(5)]
-    y = attend(node, (query, key, value), masks, node.flag("unidirectional"), layout, scale)
+    before = past_length(node.get(6)) if node.flag("unidirectional") else None
+    y = attend(node, (query, key, value), masks, layout, scale, before)
     return joined(node, y if layout == "BSHD" else by_heads(y)), key, value
 
 

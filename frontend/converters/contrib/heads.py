@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ....graph.node import Constant, Node, tensor_of
-from ....ir.constants import const_int
+from ....ir.constants import ZERO, const_int
 from ....ir.expr import Expr
 from ....ops.families.assume_extent import assume_extent
 from ....ops.families.attention.attention import attention
@@ -124,18 +124,32 @@ def _between(node: OnnxNode, bounds: Node, batch: Expr, keys: Expr) -> Node:
     return logical_and(less(positions, column(ends)), greater_equal(positions, column(begins)))
 
 
-def causal_mask(node: OnnxNode, queries: Expr, keys: Expr) -> Node:
-    """Which keys are not after a query, as [queries, keys]: the last query is where the last key is."""
-    first = extent_as_number(node, keys - queries)
-    positions = add(numbers_up_to(node, queries), first)
+def causal_mask(node: OnnxNode, queries: Expr, keys: Expr, past: Expr) -> Node:
+    """Which keys are not after a query, as [queries, keys]: so many keys are before that of the first query. Of keys
+    beyond those of all queries the last query sees every one, as in onnxruntime."""
+    numbers = numbers_up_to(node, queries)
+    positions = add(numbers, extent_as_number(node, past))
+    if past + queries is not keys:
+        last, end = (extent_as_number(node, extent - 1) for extent in (queries, keys))
+        positions = where(less(numbers, last), positions, end)
     return less_equal(numbers_up_to(node, keys), expand_dims(positions, (1,)))
 
 
+def past_length(past: Node | None) -> Expr:
+    """How many positions a cache, [batch, heads, sequence, size], has; none where there is no cache."""
+    return ZERO if past is None else tensor_of(past).shape[2]
+
+
 def attend(
-    node: OnnxNode, heads: Sequence[Node], masks: Sequence[Node | None], causal: bool, layout: str, scale: float
+    node: OnnxNode,
+    heads: Sequence[Node],
+    masks: Sequence[Node | None],
+    layout: str,
+    scale: float,
+    past: Expr | None = None,
 ) -> Node:
-    """Attention of query, key and value, with all masks of numbers added to the scores; ``causal`` hides the keys after
-    a query, the last of which is where the last key is."""
+    """Attention of query, key and value, with all masks of numbers added to the scores. Where ``past`` is given, so
+    many keys are before that of the first query, and keys after that of a query are hidden from it."""
     query, key, value = heads
     axis = layout.index("S")
     queries, keys = (tensor_of(x).shape[axis] for x in (query, key))
@@ -143,8 +157,9 @@ def attend(
     added: Node | None = None
     for mask in given:
         added = mask if added is None else add(added, mask)
-    if causal and queries is not keys:
-        allowed, causal = causal_mask(node, queries, keys), False
+    causal = past is not None and queries is keys
+    if past is not None and not causal:
+        allowed = causal_mask(node, queries, keys, past)
         added = allowed if added is None else where(allowed, added, number_like(-math.inf, query))
     if added is not None:
         added = _whole(node, added, query, queries, keys, layout)

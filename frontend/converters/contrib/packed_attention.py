@@ -43,7 +43,7 @@ def _packed_attention(node: OnnxNode) -> Node:
     mask, bias = counted, node.get(5)
     if bias is not None:
         mask = where(counted, bias, number_like(-math.inf, bias))
-    y = joined(node, attend(node, parts, [mask], causal=False, layout="BSHD", scale=scale_of(node, parts[0])))
+    y = joined(node, attend(node, parts, [mask], layout="BSHD", scale=scale_of(node, parts[0])))
     places = take(as_int64(reshape(node[3], (-1,))), numbers_up_to(node, node.type().shape[0]))
     return take(reshape_to(y, (batch * longest, tensor_of(y).shape[-1]), node.shapes.inputs), places)
 
