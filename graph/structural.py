@@ -14,6 +14,7 @@ from typing import TypeAlias
 from ..ir.expr import Dimension, ExprNode
 from ..ir.structural import structural_key
 from .node import Call, Constant, Function, Node, NodeBase, Tuple, TupleGet, Var
+from .types import Type, leaf_types
 from .visit import post_order
 
 Row: TypeAlias = tuple[Hashable, ...]
@@ -21,15 +22,24 @@ Row: TypeAlias = tuple[Hashable, ...]
 
 def graph_hash(root: Node) -> str:
     """A digest that equal graphs share, in every process."""
-    rows = _Rows()
+    return _digest(root, _Rows())
+
+
+def structure_hash(root: Node) -> str:
+    """A digest that graphs share which are equal but for the extents in the types of their values."""
+    return _digest(root, _Rows(extents=False))
+
+
+def _digest(root: Node, rows: _Rows) -> str:
     rows.visit(root)
     return hashlib.sha256(repr(rows.rows).encode()).hexdigest()
 
 
 class _Rows:
-    """Collects the rows of a graph. Mutable."""
+    """Collects the rows of a graph, whose types have their ``extents`` or only the number of them. Mutable."""
 
-    def __init__(self) -> None:
+    def __init__(self, extents: bool = True) -> None:
+        self._extents = extents
         self.rows: list[Row] = []
         self._row_of: dict[Node, int] = {}
         self._free: dict[object, int] = {}  # symbolic dimensions, by order of appearance
@@ -52,11 +62,11 @@ class _Rows:
     def _describe(self, node: Node) -> Row:
         match node:
             case Var():
-                return "var", self._value(node.type)
+                return "var", self._kind(node.type)
             case Constant(value):
-                return "const", self._value(node.type), hashlib.sha256(value.tobytes()).hexdigest()
+                return "const", self._kind(node.type), hashlib.sha256(value.tobytes()).hexdigest()
             case Call(op, args, attrs):
-                return "call", op.name, self._numbers(args), self._value(attrs), self._value(node.type)
+                return "call", op.name, self._numbers(args), self._value(attrs), self._kind(node.type)
             case Tuple(parts):
                 return "tuple", self._numbers(parts)
             case TupleGet(value, index):
@@ -64,6 +74,12 @@ class _Rows:
             case Function(params, body, batch=batch, batch_size=size):
                 samples = tuple(sorted(self._dimension(dim) for dim in batch))
                 return "function", tuple(self.visit(p) for p in params), self._row_of[body], samples, size
+
+    def _kind(self, kind: Type) -> Hashable:
+        """A value's type."""
+        if self._extents:
+            return self._value(kind)
+        return tuple((tensor.ndim, self._value(tensor.dtype)) for tensor in leaf_types(kind))
 
     def _numbers(self, nodes: tuple[Node, ...]) -> tuple[int, ...]:
         return tuple(self._row_of[node] for node in nodes)

@@ -12,6 +12,8 @@ LONG = 1 << 10
 MANY_ROWS = 64
 """Of the rows of a product's left factor, and of a row of an image, which is what a tile goes along there: enough to
 make tiles full, but few beside the columns of a layer, so that these are what chunks and copies go by."""
+CHANNELS = 256
+"""Of the channels of a convolution: those of a layer in the middle of a network."""
 SEQUENCE = 256
 """Of queries and keys: words of a text."""
 IN_COSTS = 16

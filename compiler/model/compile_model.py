@@ -29,6 +29,7 @@ from .control import ControlCompiler
 from .parts import Parts, take_apart
 from .placement import Placement, place_values, step_result, tensor_spec
 from .progress import Progress, progress_shown
+from .shared_code import share_code
 from .units import Unit, type_of, units_of
 from .workers import Job, Workers, compile_all, log_counts
 
@@ -75,7 +76,7 @@ def compile_model(
     with progress_shown(f"compiling {name}", progress) as advance, Workers(count) as workers:
         workers.start_ahead(handed_on[0])
         graph = timed(run_graph_passes, handed_on.pop(), settings, evaluate)
-        parts = take_apart(graph, settings.unfused)
+        parts = timed(share_code, take_apart(graph, settings.unfused), settings)
         work = timed(_work_of, list(parts.kernels()), settings)
         compiled = timed(_compile, work, workers, advance)
     names = output_names or tuple(f"output{k}" for k in range(len(parts.results)))

@@ -19,6 +19,7 @@ from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
 from ....ir.makers import as_index
+from ....ir.simplify import simplify
 from ...definition.accumulate import accumulator, is_byte, product_dtype
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.cost import moved, multiplied
@@ -79,14 +80,16 @@ def _relation(types: Sequence[Type], attrs: ConvAttrs) -> Type:
 def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
     """The number of filters, of which the last block may be filled up."""
     per_group, filters = const_int(i), const_int(o)
-    if per_group is None or filters is None:
+    open_channels = attrs.groups == 1 and const_int(simplify(c - i)) == 0
+    if filters is None or (per_group is None and not open_channels):
         raise TypeInferenceError(f"numbers of channels must be known, found {c} of x, {o} and {i} of weight")
-    needed = per_group * attrs.groups
-    same_extent(
-        c,
-        as_index(needed),
-        f"x has {c} channels, but a weight of {per_group} channels in {attrs.groups} groups needs {needed}",
-    )
+    if per_group is not None:
+        needed = per_group * attrs.groups
+        same_extent(
+            c,
+            as_index(needed),
+            f"x has {c} channels, but a weight of {per_group} channels in {attrs.groups} groups needs {needed}",
+        )
     if filters % attrs.groups:
         raise TypeInferenceError(f"{filters} filters do not fall into {attrs.groups} groups of one size")
     filled = 0 if attrs.channels is None else filters - attrs.channels
@@ -100,6 +103,8 @@ def _checked_filters(c: Expr, i: Expr, o: Expr, attrs: ConvAttrs) -> int:
 
 def _layout_rule(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
     problem = ConvProblem.of_call(call, target)
+    if problem.has_open_channels:
+        return
     yield from pointwise_candidates(problem, given)
     yield from blocked_candidates(problem, given)
     yield from blocked_depthwise_candidates(problem, given)
@@ -148,6 +153,11 @@ def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Ta
         add_filter_vectors(strategy, problem)
         return strategy
     x, sums = problem.x.dtype, problem.dtype
+    if problem.has_open_channels:
+        if x is sums is accumulator(sums) and not problem.is_empty:
+            for add in (add_flat, add_packed_pointwise, add_blocked, add_filter_vectors):
+                add(strategy, problem)
+        return strategy
     if x is sums is accumulator(sums) and not problem.is_empty:
         for add in (
             add_flat,

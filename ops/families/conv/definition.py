@@ -18,6 +18,7 @@ from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule, StageView
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import narrowed, widened
@@ -77,7 +78,7 @@ def definition(
     filters_per_group = (const_int(extents["O"]) or 0) // attrs.groups
     taps = [te.reduce_axis((0, extents[axis]), name=f"r{d}") for d, axis in enumerate(axes)]
     block = _block_of_channels(attrs.data, extents["I"])
-    count = (const_int(extents["I"]) or 0) // block
+    count = simplify(extents["I"] // block)
     c, *part = [te.reduce_axis((0, count), name="c"), te.reduce_axis((0, block), name="ci")][: 1 + (block > 1)]
     data, kernel = (
         Layout(text if block == 1 else f"{text}{block}{text[1].lower()}") for text in (f"NC{axes}", f"OI{axes}")
@@ -108,8 +109,8 @@ def definition(
 
 def _block_of_channels(layout: Layout, extent: Expr) -> int:
     """How many channels are a block of x whose terms stand apart in a sum: 1 unless blocks of a group are whole."""
-    block, count = layout.factor("C"), const_int(extent) or 0
-    return 1 if len(layout.blocks("C")) != 1 or count % block else block
+    block = layout.factor("C")
+    return block if len(layout.blocks("C")) == 1 and const_int(simplify(extent % block)) == 0 else 1
 
 
 def _in_order_of(layout: Layout, reduced: Mapping[str, Sequence[Axis]]) -> list[Axis]:

@@ -237,8 +237,7 @@ class Blocked:
 
     def _fetch_ahead(self, stage: StageView, weight: Tensor, innermost: LoopView, tile: ChannelTile) -> None:
         """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""
-        steps = math.prod(const_int(extent) or 1 for extent in weight.shape[1:-1])
-        size = steps * tile.blocks * self.block * self.problem.dtype.storage_bytes
+        size = self.problem.reduction_extent * tile.blocks * self.block * self.problem.dtype.storage_bytes
         if size > self.problem.target.l1_bytes // 4:
             fetch_ahead(stage, weight, innermost, STEPS_AHEAD)
 
@@ -259,7 +258,9 @@ class Blocked:
         to stay in cache."""
         outer = self.grid[:-2]
         stripes = self.problem.filters // (self.block * tile.blocks) * math.prod(outer)
-        image = math.prod(const_int(extent) or 1 for extent in data.shape[1:]) * data.dtype.storage_bytes
+        positions = (const_int(extent) or 1 for extent in data.shape[2 : 2 + len(self.outputs)])
+        channels = self.problem.group_channels * self.problem.attrs.groups
+        image = channels * math.prod(positions) * data.dtype.storage_bytes
         for extent, window in zip(data.shape[2 : 2 + len(outer)], self.problem.window, strict=False):
             image = image * window // (const_int(extent) or 1)
         chunks = max(math.ceil(MANY_TASKS / stripes), math.ceil(2 * image / self.problem.target.l2_bytes))

@@ -138,7 +138,7 @@ class PackedPointwise:
     def _schedule_sums(self, stage: StageView) -> None:
         n, k, vector, lane, channel, *taps = stage.loops
         steps = []
-        if self.problem.group_channels % STEPS_UNROLLED == 0:
+        if self.problem.channels_are_multiple_of(STEPS_UNROLLED):
             channel, step = stage.split(channel, factor=STEPS_UNROLLED)
             steps = [step]
         stage.reorder(n, channel, *steps, *taps, k, vector, lane)

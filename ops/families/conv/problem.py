@@ -14,7 +14,8 @@ from ....graph.node import Call, Constant
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
-from ....ir.open_extents import MANY_ROWS
+from ....ir.open_extents import CHANNELS, MANY_ROWS
+from ....ir.simplify import simplify
 from ...definition.cost import elements
 from ...definition.relations import tensor_argument
 from ..window import known_window, spatial_axes
@@ -26,8 +27,9 @@ from .layouts import data_layout, kernel_layout
 class ConvProblem:
     """A call of ``nn.conv1d``, ``nn.conv2d`` or ``nn.conv3d`` that has its type, for a target.
 
-    The numbers of channels and filters and the window are known, as the type relation asks for it; other extents may be
-    symbolic. ``constant_weight`` says that the weight is known when the model is compiled.
+    The number of filters and the window are known, as the type relation asks for it, and that of channels, unless they
+    are one group; other extents may be symbolic. ``constant_weight`` says that the weight is known when the model is
+    compiled.
     """
 
     attrs: ConvAttrs
@@ -137,9 +139,19 @@ class ConvProblem:
         return self.filters // self.attrs.groups
 
     @property
+    def has_open_channels(self) -> bool:
+        """Whether the number of channels is not known; then there is one group."""
+        return const_int(self._extents_of_weight["I"]) is None
+
+    @property
     def group_channels(self) -> int:
-        """Channels of a group."""
-        return const_int(self._extents_of_weight["I"]) or 0
+        """Channels of a group; of an open number, what costs and decisions assume."""
+        channels = const_int(self._extents_of_weight["I"])
+        return CHANNELS if channels is None else channels
+
+    def channels_are_multiple_of(self, number: int) -> bool:
+        """Whether the channels of a group are a multiple of a number, for all that they can be."""
+        return const_int(simplify(self._extents_of_weight["I"] % number)) == 0
 
     @property
     def reduction_extent(self) -> int:

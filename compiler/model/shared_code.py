@@ -1,0 +1,207 @@
+"""Functions that differ by one extent as one function, to which that extent is an argument: a network that grows by
+concatenation has a convolution for each number of channels, all of the same code.
+
+Only where the code is the same, and as fast: the extent leads the values that have it, so that no stride and no
+divisor depends on it; or it is that of a convolution's channels, over which a loop around the tile of sums runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from ...base.dtype import INDEX
+from ...base.errors import TypeInferenceError
+from ...graph.node import Call, Function, Node, Tuple, TupleGet, Var
+from ...graph.structural import structure_hash
+from ...graph.types import TensorType, leaf_types
+from ...graph.visit import post_order
+from ...ir.constants import const_int
+from ...ir.expr import Dimension, Expr
+from ...ir.makers import as_index
+from ...ir.visit import free_vars
+from ...ops.definition.registry import OpPattern, op_of
+from ...ops.families.conv.conv import CONVS
+from ..fusion.fusion_rules import pattern_of
+from ..selection.choices import choose
+from ..selection.workload import workloads_of
+from ..settings import CompileSettings
+from ..symbols import position_name, symbols_of
+from .parts import Parts
+from .units import Ordered, Unit
+
+LEAST_SHARERS = 3
+"""How many functions have to become one. Of two, one is hardly worth the search."""
+
+Extents: TypeAlias = tuple["int | str", ...]
+"""Those of the parameters of a function, one after the other: numbers, and what says all of open ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Functions of one structure whose extents at ``positions`` are one number, ``numbers`` by their extents, and whose
+    others are the same."""
+
+    positions: tuple[int, ...]
+    numbers: Mapping[Extents, int]
+
+
+def share_code(parts: Parts, settings: CompileSettings) -> Parts:
+    """The parts with one function in place of those that differ by an extent. None is shared that tuning records know,
+    and none where alternatives are compiled, which are measured for the extents that there are."""
+    if settings.alternatives:
+        return parts
+    found: dict[Unit, Unit] = {}
+    alike: dict[str, list[Unit]] = {}
+    for unit in parts.units:
+        if unit not in parts.controls and _may_share(unit.function, settings):
+            alike.setdefault(structure_hash(unit.function), []).append(unit)
+    for units in alike.values():
+        found.update(_shared(units, settings))
+    ordered: list[Ordered] = [found.get(each, each) if isinstance(each, Unit) else each for each in parts.ordered]
+    return replace(parts, ordered=ordered)
+
+
+def _may_share(function: Function, settings: CompileSettings) -> bool:
+    """Whether a function is of tensors and of operators whose code may be shared, and no record is about it."""
+    calls = [node for node in post_order(function.body) if isinstance(node, Call)]
+    shared = (pattern_of(call) <= OpPattern.BROADCAST or _is_conv(call) for call in calls)
+    tensors = all(isinstance(param.type, TensorType) for param in function.params)
+    return bool(calls) and tensors and all(shared) and not settings.records.about(workloads_of(function))
+
+
+def _is_conv(call: Call) -> bool:
+    return any(call.op is op for op, _ in CONVS.values())
+
+
+def _shared(units: Sequence[Unit], settings: CompileSettings) -> Iterator[tuple[Unit, Unit]]:
+    """Units of one structure, each with the one that shares its function."""
+    by_extents: dict[Extents, list[Unit]] = {}
+    for unit in units:
+        by_extents.setdefault(_extents(unit.function), []).append(unit)
+    for family in _families(list(by_extents)):
+        functions = {number: by_extents[extents][0].function for extents, number in family.numbers.items()}
+        unit_of = math.gcd(*functions)
+        function = _with_open_extent(functions, family.positions, unit_of, settings)
+        if function is None:
+            continue
+        for extents, number in family.numbers.items():
+            for unit in by_extents.pop(extents):
+                symbols = {**unit.symbols, _name(unit.function): as_index(number // unit_of)}
+                yield unit, replace(unit, function=function, symbols=symbols)
+
+
+def _extents(function: Function) -> Extents:
+    shapes = (kind.shape for param in function.params for kind in leaf_types(param.type))
+    return tuple(map(_known_of, (extent for shape in shapes for extent in shape)))
+
+
+def _known_of(extent: Expr) -> int | str:
+    """The number that an extent is; of an open one the formula, with the least values of its dimensions, which are
+    named by position."""
+    number = const_int(extent)
+    if number is not None:
+        return number
+    least = (f"{symbol.name} >= {symbol.low}" for symbol in free_vars(extent) if isinstance(symbol, Dimension))
+    return ", ".join([str(extent), *least])
+
+
+def _name(function: Function) -> str:
+    """What the extent that becomes an argument is called: the next one after the function's own dimensions."""
+    return position_name(len(symbols_of(param.type for param in function.params)))
+
+
+def _families(known: Sequence[Extents]) -> Iterator[_Family]:
+    """The families of extents with at least ``LEAST_SHARERS`` members, the largest first; none is in two of them.
+
+    Where the number of a member happens to be that of another extent, others tell which positions are meant.
+    """
+    if len(known) < LEAST_SHARERS:
+        return
+    numbers = ((extents, number) for extents in known for number in extents if isinstance(number, int))
+    places = dict.fromkeys(_places(extents, number) for extents, number in numbers)
+    found: list[dict[Extents, int]] = []
+    of: list[tuple[int, ...]] = []
+    for positions in places:
+        alike: dict[Extents, dict[Extents, int]] = {}
+        for extents in known:
+            number = extents[positions[0]]
+            if isinstance(number, int) and all(extents[at] == number for at in positions):
+                rest = tuple(0 if at in positions else extent for at, extent in enumerate(extents))
+                alike.setdefault(rest, {})[extents] = number
+        for members in alike.values():
+            found.append(members)
+            of.append(positions)
+    taken: set[Extents] = set()
+    for number in sorted(range(len(found)), key=lambda at: -len(found[at])):
+        left = {extents: value for extents, value in found[number].items() if extents not in taken}
+        if len(left) >= LEAST_SHARERS:
+            taken.update(left)
+            yield _Family(of[number], left)
+
+
+def _places(extents: Extents, number: int) -> tuple[int, ...]:
+    return tuple(at for at, extent in enumerate(extents) if extent == number)
+
+
+def _with_open_extent(
+    functions: Mapping[int, Function], positions: Sequence[int], step: int, settings: CompileSettings
+) -> Function | None:
+    """The function of any number at these positions that is a multiple of ``step``, and at least the least of those
+    given; None where operators do not take it, or would be served by other code."""
+    least, most = functions[min(functions)], functions[max(functions)]
+    symbol = Dimension(_name(least), INDEX, min(functions) // step)
+    try:
+        made = _with_extent_at(least, positions, symbol * step)
+    except TypeInferenceError:
+        return None
+    if not _leads(made, symbol):
+        return None
+    kernels = _kernels(made, settings)
+    return made if all(_kernels(each, settings) == kernels for each in (least, most)) else None
+
+
+def _kernels(function: Function, settings: CompileSettings) -> list[str]:
+    """What serves the calls of a function, and the kernels that its anchor has, with their conditions."""
+    choice = choose(function, settings)
+    if choice is None:
+        return []
+    kernels = (f"{kernel.implementation.name} if {kernel.guard}" for kernel in choice.dispatched.kernels)
+    return [*(selection.chosen.name for selection in choice.selections), *kernels]
+
+
+def _with_extent_at(function: Function, positions: Sequence[int], given: Expr) -> Function:
+    """The function with an extent at these positions of those of its parameters. Raises ``TypeInferenceError`` where a
+    call does not take it."""
+    at = iter(range(len(_extents(function))))
+    params: dict[Node, Var] = {}
+    for param in function.params:
+        (kind,) = leaf_types(param.type)
+        shape = tuple(given if next(at) in positions else extent for extent in kind.shape)
+        params[param] = Var(param.name, TensorType(shape, kind.dtype))
+    made: dict[Node, Node] = dict(params)
+    for node in post_order(function.body):
+        match node:
+            case Call(_, args, attrs):
+                made[node] = op_of(node)(*(made.get(a, a) for a in args), attrs=attrs)
+            case Tuple(fields):
+                made[node] = Tuple(tuple(made.get(each, each) for each in fields))
+            case TupleGet(value, index):
+                made[node] = TupleGet(made.get(value, value), index)
+    return replace(function, params=tuple(params.values()), body=made[function.body])
+
+
+def _leads(function: Function, symbol: Dimension) -> bool:
+    """Whether only axes of one element are before that of the extent in all values that have it, apart from what
+    convolutions multiply."""
+    nodes = post_order(function.body)
+    multiplied = {argument for node in nodes if isinstance(node, Call) and _is_conv(node) for argument in node.args}
+    kinds = (kind for node in nodes if node not in multiplied for kind in leaf_types(node.type))
+    return all(_is_first(symbol, kind.shape) for kind in kinds)
+
+
+def _is_first(symbol: Dimension, shape: Iterable[Expr]) -> bool:
+    after_ones = [extent for extent in shape if const_int(extent) != 1]
+    return all(symbol not in free_vars(extent) for extent in after_ones[1:])
