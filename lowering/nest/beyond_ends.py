@@ -67,16 +67,17 @@ def reads_beyond(state: ScheduleState, known: Inference, source: Stage) -> Itera
 
 def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: Stage) -> Iterator[ReadBeyond]:
     unguarded = {reader.axis_of[loop].var for loop in known.unguarded[reader.name]}
+    moved_by = unguarded | _bounded_by(unguarded, known, reader)
     reads = [
         (read, conditions, dims)
         for read, conditions in reads_with_conditions(known.bodies[reader.name])
         if read.tensor in source.tensors
-        if (dims := [dim for dim, index in enumerate(read.indices) if not unguarded.isdisjoint(walk(index))])
+        if (dims := [dim for dim, index in enumerate(read.indices) if not moved_by.isdisjoint(walk(index))])
     ]
     if not reads:
         return
     found = {var: value for var, value in known.axis_values(reader).items() if var in unguarded}
-    ranges = _ranges(state, known, reader, unguarded)
+    ranges = _ranges(state, known, reader, found)
     around = _margins_around(state, known, reader)
 
     def inside(e: Expr) -> Expr:
@@ -172,13 +173,23 @@ def _ends(bounds: Range | None, end: Expr, ranges: LoopRanges) -> bool:
     return bounds is not None and prove(bounds[1] < end, ranges.facts)
 
 
-def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: set[Var]) -> LoopRanges:
-    """The ranges of the loops around a stage's body, and of its axes, which guards keep within their ends."""
+def _bounded_by(variables: set[Var], known: Inference, reader: Stage) -> set[Var]:
+    """The axes of a reduction whose bounds depend on these variables, and so go as far as they do."""
+    return {
+        axis.var
+        for axis in _axes(known, reader)
+        if axis.var not in variables and not variables.isdisjoint((*walk(axis.min), *walk(axis.extent)))
+    }
+
+
+def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: Mapping[Var, Expr]) -> LoopRanges:
+    """The ranges of the loops around a stage's body, and of its axes, which guards keep within their ends, but for the
+    ``unguarded`` ones, which are given in terms of the loops."""
     loops = [*enclosing_loops(state, reader.place), *((reader, leaf) for leaf in reader.leaves)]
     ranges = loop_ranges(known, loops, set())
     varying, ragged = dict(ranges.varying.ranges), dict(ranges.ragged)
     facts = ranges.facts
-    running = _running_axes(reader)
+    running, bounded = _running_axes(reader), _bounded_by(set(unguarded), known, reader)
     for axis in _axes(known, reader):
         if axis.var in running:
             facts = facts.with_condition(axis.extent >= ONE)
@@ -186,10 +197,19 @@ def _ranges(state: ScheduleState, known: Inference, reader: Stage, unguarded: se
             continue
         if any(isinstance(node, TensorRead) for node in (*walk(axis.min), *walk(axis.extent))):
             ragged[axis.var] = None
+        elif axis.var in bounded:
+            ragged[axis.var] = _widest(axis, unguarded, Limits.of(varying, facts))
         else:
             varying[axis.var] = (axis.min, simplify(axis.min + axis.extent - ONE))
             facts = facts.with_range(axis.var, axis.min, axis.extent)
     return LoopRanges(Limits.of(varying, facts), ragged, facts)
+
+
+def _widest(axis: Axis, unguarded: Mapping[Var, Expr], limits: Limits) -> Range | None:
+    """All that an axis runs over whose bounds depend on ``unguarded`` axes, None where that is not known."""
+    first = limits.relax(simplify(substitute(axis.min, unguarded)))
+    last = limits.relax(simplify(substitute(axis.min + axis.extent - ONE, unguarded)))
+    return None if first is None or last is None else (first[0], last[1])
 
 
 def _running_axes(stage: Stage) -> set[Var]:

@@ -530,3 +530,34 @@ def test_rows_of_open_length_in_one_axis_are_computed_block_by_block(rows, colum
     a = small(rows, columns + 2)
     for found in results(s, [A, C], (a,), (rows, columns)):
         np.testing.assert_array_equal(found, a[:, :columns] * 2 + 1, err_msg=str(s))
+
+
+@pytest.mark.parametrize("n", [3, 8, 13])
+def test_a_reduction_whose_bounds_follow_a_rounded_axis_reads_no_further_than_there_is(n):
+    A = te.placeholder((n,), name="A")
+
+    def running(k):
+        r = te.reduce_axis((0, k + 1), name="r")
+        return te.sum(A[r], axis=r)
+
+    S = te.compute((n,), running, name="S")
+
+    def rounded(copied):
+        s = lw.create_schedule(S)
+        sums = s[s.cache_write(S, "local")]
+        if copied:
+            s.cache_read(A, "local", [sums], pad=0)
+        sums.split(sums.loops[0], factor=4, tail="round_up")
+        return s
+
+    if n % 4 == 0:
+        rounded(copied=False)
+    else:
+        with pytest.raises(lw.ScheduleError, match="beyond the ends of A"):
+            rounded(copied=False)
+    x = np.arange(1, n + 1, dtype=np.float32)
+    s = rounded(copied=True)
+    for run in (lw.interpret(lw.lower(s, [A, S])), lw.build(s, [A, S])):
+        out = np.full(n, np.nan, np.float32)
+        run(x, out)
+        np.testing.assert_array_equal(out, np.cumsum(x))
