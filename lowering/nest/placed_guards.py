@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
-from ...ir.constants import ONE, TRUE, ZERO
+from ...ir.constants import ONE, TRUE, ZERO, const_int
 from ...ir.expr import Expr, Var
 from ...ir.facts import prove
 from ...ir.makers import logical_and
@@ -18,6 +18,7 @@ from ...ir.stmt import If, Stmt
 from ...ir.visit import buffers_accessed, free_vars, substitute
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
+from ..relations import RoundUpRelation
 from ..stage import After, At, Before, Stage
 from ..state import ScheduleState
 from .beyond_ends import ends_read
@@ -136,10 +137,17 @@ def _domain_guards(known: Inference, stage: Stage) -> list[Predicate]:
 
 def _begins_before(known: Inference, stage: Stage, value: Expr, end: Expr) -> Expr:
     """Whether a tile of an axis that is computed on beyond its end has any element before ``end``, behind which nothing
-    is read."""
-    loops = known.loops[stage.name].vars
-    of_axis = [loops[leaf] for leaf in stage.leaves if loops[leaf] in set(free_vars(value))]
-    return substitute(value, dict.fromkeys(of_axis[1:], ZERO)) < end
+    is read. A loop that was rounded up to a tile has no condition inside of it."""
+    loops, used = known.loops[stage.name], set(free_vars(value))
+    of_axis = [leaf for leaf in stage.leaves if loops.vars[leaf] in used]
+    tile = [leaf for k, leaf in enumerate(of_axis) if k or _is_one_tile(stage, leaf, loops.extents[leaf])]
+    return substitute(value, {loops.vars[leaf]: ZERO for leaf in tile}) < end
+
+
+def _is_one_tile(stage: Stage, loop: str, extent: Expr) -> bool:
+    """Whether a loop runs over as many elements as it was rounded up to a multiple of."""
+    rounded = (r for r in stage.relations if isinstance(r, RoundUpRelation) and r.rounded == loop)
+    return any(const_int(extent) == (relation.factor or relation.to) for relation in rounded)
 
 
 def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Predicate]:

@@ -561,3 +561,26 @@ def test_a_reduction_whose_bounds_follow_a_rounded_axis_reads_no_further_than_th
         out = np.full(n, np.nan, np.float32)
         run(x, out)
         np.testing.assert_array_equal(out, np.cumsum(x))
+
+
+@pytest.mark.parametrize("how", [{"factor": 4}, {"to": 4}])
+@pytest.mark.parametrize("rows", [0, 1, 4, 7])
+def test_the_rows_of_a_tile_of_an_open_number_have_no_condition_each(rows, how):
+    """A loop that is rounded up to a whole tile is one: only what reads it tests its rows."""
+    n = te.var("n")
+    A = te.placeholder((n, 3), name="A")
+    r = te.reduce_axis((0, 3), name="r")
+    B = te.compute((n,), lambda i: te.sum(A[i, r], axis=r), name="B")
+    C = te.compute((n,), lambda i: B[i] + 1.0, name="C")
+    s = lw.create_schedule(C)
+    s.cache_read(A, "global", [B], pad=0)
+    tile, _ = s["C"].split(s["C"].loops[0], factor=4)
+    s["B"].compute_at(s["C"], tile)
+    row = s["B"].round_up(s["B"].loops[0], **how)
+    s["B"].reorder(s["B"].loops[1], row)
+    s["B"].unroll(row)
+    sums = str(s).split("B: float32[4]")[1].split("for i_inner")[0]
+    assert "if " not in sums, sums
+    a = small(rows, 3)
+    for found in results(s, [A, C], (a,), (rows,)):
+        np.testing.assert_array_equal(found, a.sum(axis=1) + 1, err_msg=str(s))
