@@ -36,6 +36,7 @@ CASES = {
     "dilated": ((16, 16), (3, 5), {"dilation": (2, 1), "padding": (2, 0)}),
     "dilated far": ((16, 32), (3, 3), {"dilation": (6, 6), "padding": (6, 6)}),
     "dilated farther": ((16, 32), (3, 3), {"dilation": (4, 12), "padding": (4, 12)}),
+    "padded far": ((16, 32), (5, 3), {"padding": (2, 1)}),
     "groups": ((48, 48), (3, 3), {"groups": 3, "padding": (1, 1)}),
     "odd pointwise": ((6, 10), (1, 1), {}),
     "odd strided pointwise": ((6, 10), (1, 1), {"strides": (3, 2)}),
@@ -129,6 +130,17 @@ def test_taps_beyond_the_border_are_no_iterations():
     rows = [line for line in lines if line.startswith("for r0")]
     assert all("range(max(" in loop and "min(" in loop for loop in rows), rows
     assert any(line.startswith("if i3_outer") and "r1" in line for line in lines), text
+
+
+def test_columns_beyond_an_image_that_is_narrower_than_the_padding_are_no_iterations():
+    """Wider images are not asked for them: their tiles are full."""
+    x = lw.var("x", (1, 16, te.var("h"), te.var("w")))
+    y = lw.nn.conv2d(x, lw.const(np.ones((32, 16, 3, 3), np.float32)), padding=1)
+    library = lw.compile(lw.Function([x], y), target="znver4", jobs=1, arithmetic="direct")
+    (text,) = (f.loop_ir for f in library.functions if "open_blocked" in str(f.choices))
+    full, partial = text.split("for r0")[1:]
+    assert "if r1" not in full, text
+    assert "if r1" in partial, text
 
 
 def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy():

@@ -2,7 +2,8 @@
 
 Where a window is dilated far, most of its taps are: of 3×3 taps 12 apart on an image of 14×14, 82 of 100 products are
 of zeros. A tap is left out by one test for the tile, so that x needs no more padding than what a tile that is partly
-inside reads beyond the border.
+inside reads beyond the border. Where a whole axis is one tile, as may be if its extent is open, taps are left out of
+images that are narrower than the padding.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from .... import te
 from ....ir.expr import Expr
 from .attrs import ConvAttrs
 
+WHOLE = math.inf
+"""The tile of an axis that has all of its positions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Border:
@@ -27,7 +31,7 @@ class Border:
     attrs: ConvAttrs
     window: tuple[int, ...]
     outputs: tuple[int, ...]
-    tile: tuple[int | None, ...]
+    tile: tuple[float | None, ...]
 
     @property
     def share(self) -> float:
@@ -50,16 +54,20 @@ class Border:
             o * stride + tap * dilation - out for (o, tap, stride, dilation), out in zip(steps, left_out, strict=False)
         ]
 
-    def inside(self, output: Sequence[Expr], taps: Sequence[Expr], shape: Sequence[Expr]) -> Expr:
-        """Whether the tile that an output is in reads any of x at a tap; ``shape`` has the spatial extents of x."""
+    def inside(
+        self, output: Sequence[Expr], taps: Sequence[Expr], shape: Sequence[Expr], outputs: Sequence[Expr]
+    ) -> Expr:
+        """Whether the tile that an output is in reads any of x at a tap; ``shape`` and ``outputs`` have the spatial
+        extents of x and the result."""
         attrs = self.attrs
         tests: list[Expr] = []
         for axis, (o, tap, size) in enumerate(zip(output, taps, self.tile, strict=True)):
             if size is None:
                 continue
             stride, begin, end = attrs.strides[axis], attrs.padding[axis], attrs.padding[len(output) + axis]
-            first = o // size * size * stride + tap * attrs.dilation[axis] - begin
-            tests += [first >= -(size - 1) * stride] if begin else []
+            tile, count = (0, outputs[axis]) if size == WHOLE else (o // int(size) * int(size), int(size))
+            first = tile * stride + tap * attrs.dilation[axis] - begin
+            tests += [first >= -(count - 1) * stride] if begin else []
             tests += [first < shape[axis]] if end else []
         return te.all(*tests)
 
@@ -68,12 +76,13 @@ class Border:
         if size is None:
             return 1.0
         pads = attrs.padding[axis], attrs.padding[len(self.outputs) + axis]
-        return _share_of_axis(outputs, self.window[axis], size, attrs.strides[axis], attrs.dilation[axis], *pads)
+        count = int(min(size, outputs))
+        return share_of_axis(outputs, self.window[axis], count, attrs.strides[axis], attrs.dilation[axis], *pads)
 
 
 @lru_cache(maxsize=4096)
-def _share_of_axis(outputs: int, window: int, size: int, stride: int, dilation: int, begin: int, end: int) -> float:
-    """The share of an axis; the search for a tile asks for the same ones again and again."""
+def share_of_axis(outputs: int, window: int, size: int, stride: int, dilation: int, begin: int, end: int) -> float:
+    """The share of an axis of so many ``outputs``; the search for a tile asks for the same ones again and again."""
     # The least extent that gives so many outputs: a stride may leave some elements at the end unread.
     extent = (outputs - 1) * stride + (window - 1) * dilation + 1 - begin - end
     firsts = range(0, outputs, size)

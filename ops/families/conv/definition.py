@@ -95,7 +95,8 @@ def definition(
         else:
             window = [as_index(tap) for tap in taps]
             place = border.reads(o, window)
-            where = border.inside(o, window, [x.shape[attrs.data.position(axis)] for axis in axes])
+            read = [x.shape[attrs.data.position(axis)] for axis in axes]
+            where = border.inside(o, window, read, [found[axis] for axis in axes])
         value = source[source_index([as_index(i) for i in (n, channel, *place, *part)], attrs.data, data)]
         factor = weight[source_index([as_index(i) for i in (k, c, *taps, *part)], attrs.kernel, kernel)]
         if terms is not None:

@@ -1,9 +1,11 @@
 """Convolutions of blocked channels whose positions are open: the definition, and a schedule that needs no extents.
 
 A vector has filters, of which there are known to be enough, and positions are only counted. A tile of sums, some
-positions of a row times some blocks of filters, stays in registers. The last tile of a row goes beyond its end, to
-positions that nobody reads; so what windows read is a copy of x that goes on there. Taps that are beyond the border for
-a whole row are left out, and so are those for a whole tile of a row where windows are dilated far.
+positions of a row times some blocks of filters, stays in registers. The last tile of a row has fewer positions. Taps
+that are beyond the border for a whole row are left out, and so are columns of taps that are for all positions of a row.
+
+Where windows are dilated far, taps are left out for each tile of a row. The last tile goes beyond the end of the row
+then, to positions that nobody reads; so what windows read is a copy of x that goes on there.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ....te.tensor import Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
-from .border import Border
+from .border import WHOLE, Border, share_of_axis
 from .definition import DefinedStages, definition
 from .layouts import data_layout, kernel_layout
 from .nchwc import STEPS_AHEAD
@@ -72,16 +74,20 @@ class OpenBlocked:
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
         """The definition, with taps beyond the border left out: in rows by themselves, and in tiles of these where some
-        tile may lie in the padding as a whole."""
-        sizes = (*(1 for _ in range(attrs.rank - 1)), self._tile().columns if self._leaves_out_columns else None)
+        tile may lie in the padding as a whole, else where all of a row does."""
+        sizes = (*(1 for _ in range(attrs.rank - 1)), self._tile().columns if self._leaves_out_columns else WHOLE)
         border = Border(attrs, self.problem.window, self.problem.assumed_outputs, sizes)
         return definition(attrs, inputs, result, border=border)
 
     @property
     def _leaves_out_columns(self) -> bool:
-        """Whether the padding of a row, at either end, is as long as what a tile of positions reads at a tap."""
+        """Whether tiles of positions leave out taps."""
+        return self._may_lie_beyond(self._tile().columns)
+
+    def _may_lie_beyond(self, columns: int) -> bool:
+        """Whether the padding of a row, at either end, is as long as what so many positions read at a tap."""
         attrs = self.problem.attrs
-        return min(attrs.padding[attrs.rank - 1], attrs.padding[-1]) >= self._tile().columns * attrs.strides[-1]
+        return min(attrs.padding[attrs.rank - 1], attrs.padding[-1]) >= columns * attrs.strides[-1]
 
     def schedule(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run stripes of blocks, and the rows of each, in parallel; a row computes tiles of sums, and their epilogue.
@@ -104,7 +110,7 @@ class OpenBlocked:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
         vectorize_padded(schedule[source], attrs.data.is_blocked, target)
-        step = schedule_tile_of_sums(schedule[core], columns)
+        step = schedule_tile_of_sums(schedule[core], columns if self._leaves_out_columns else 1)
         if self._weight_bytes(side) > target.l1_bytes // 4:
             # Last of all: each step after a prefetch would check it again.
             fetch_ahead(schedule[core], anchor.weight, step, STEPS_AHEAD)
@@ -137,7 +143,16 @@ class OpenBlocked:
         """Cycles of a step for each sum of rows of whole tiles, on average over lengths of rows."""
         stay = self._weight_bytes(tile.blocks) <= self.problem.target.l2_bytes
         step = tile_cycles(1, tile.columns, tile, weight_cycles=SECOND_CACHE_CYCLES if stay else THIRD_CACHE_CYCLES)
-        return sum(math.ceil(row / tile.columns) * step / (row * tile.blocks) for row in USUAL_ROWS)
+        tiles = (math.ceil(row / tile.columns) * self._share(row, tile.columns) / row for row in USUAL_ROWS)
+        return sum(tiles) * step / tile.blocks
+
+    def _share(self, row: int, columns: int) -> float:
+        """The share of all pairs of a tap and a tile of a row in which the tap is not left out."""
+        attrs = self.problem.attrs
+        if not self._may_lie_beyond(columns):
+            return 1.0
+        pads = attrs.padding[attrs.rank - 1], attrs.padding[-1]
+        return share_of_axis(row, self.problem.window[-1], columns, attrs.strides[-1], attrs.dilation[-1], *pads)
 
     def _weight_bytes(self, blocks: int) -> int:
         """How much of the weights a tile of so many blocks goes through."""
