@@ -225,15 +225,12 @@ def decide_blocking(
 
 def _sum_terms(stage: StageView, blocking: Blocking, width: int) -> LoopView:
     """Keep a tile of sums in registers while the reduction runs; gives the loop over it. Columns fill panels of a
-    ``width``."""
+    ``width``; of an open number of rows, those that are not there are left out by a test of each."""
     (core,) = stage.op.outputs
     tile, steps = blocking.tile, blocking.steps
     *outer, row, column, term = stage.loops
-    ragged_rows = _is_ragged(core, tile)
-    if ragged_rows or (const_int(core.shape[-1]) or 1) % width:
+    if _is_ragged(core, tile) or (const_int(core.shape[-1]) or 1) % width:
         column = stage.round_up(column, factor=width)
-    if ragged_rows:
-        row = stage.round_up(row, factor=tile.rows)
     vector, lane = stage.split(column, factor=tile.lanes)
     inner: list[LoopView] = []
     if steps > 1:
@@ -247,7 +244,7 @@ def _sum_terms(stage: StageView, blocking: Blocking, width: int) -> LoopView:
 
 
 def _is_ragged(core: Tensor, tile: RegisterTile) -> bool:
-    """Whether there may be any number of rows, so that all tiles have to be full for their sums to be in registers."""
+    """Whether there may be any number of rows, so that the last tile may not be full."""
     return tile.rows > 1 and const_int(core.shape[-2]) is None
 
 

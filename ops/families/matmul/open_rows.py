@@ -1,8 +1,8 @@
 """Lower tiles for products of which only a run knows how many rows they have.
 
-A tile of as many rows as registers hold sums for takes as long for one row as for all of them: it reads the last row
-again where there are no more. A run of few rows is served by a kernel of a lower tile, which takes more panels at once,
-since a sum waits for the last one that was added to it.
+A tile leaves out rows that are not there, each by a test. One of as many rows as registers hold sums for takes few
+panels at once, and of few rows the sums wait for each other: so these are served by a kernel of a lower tile, which
+takes more panels.
 """
 
 from __future__ import annotations
