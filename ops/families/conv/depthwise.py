@@ -38,6 +38,8 @@ MOST_UNROLLED = 400
 """Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
 MANY_TILES = 8
 """So many tiles of an image share the cost of its copy."""
+SHORT_ROW = 8
+"""Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
 NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.4
 """Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, and of positions
 apart."""
@@ -50,6 +52,18 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     made = Depthwise.of(problem)
     alone = clause("each channel is a group", problem.is_depthwise)
     if problem.is_plain:
+        width = problem.open_width
+        if width is not None and problem.lanes >= 2 * SHORT_ROW:
+            short = replace(made, outputs=(*made.outputs[:-1], SHORT_ROW))
+            with strategy.specialized(alone, clause("short rows", width <= SHORT_ROW)):
+                strategy.add_implementation(
+                    definition,
+                    short.schedule_rows,
+                    "conv.depthwise_short_rows",
+                    plevel=12,
+                    keeps_order=not short.by_columns,
+                    cost=made.cost(),
+                )
         with strategy.specialized(alone):
             strategy.add_implementation(
                 definition,

@@ -123,6 +123,12 @@ class ConvProblem:
         extents = (const_int(self._extents_of_result[axis]) for axis in spatial_axes(self.rank))
         return tuple(MANY_ROWS if extent is None else extent for extent in extents)
 
+    @property
+    def open_width(self) -> Expr | None:
+        """The extent of the result along its last spatial axis, if that is open."""
+        width = self._extents_of_result[spatial_axes(self.rank)[-1]]
+        return width if const_int(width) is None else None
+
     @cached_property
     def window(self) -> tuple[int, ...]:
         """The extents of the window, one for each spatial axis."""
