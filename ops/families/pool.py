@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, TypeAlias
 
 from ... import te
@@ -18,7 +19,7 @@ from ...base.target import Target
 from ...graph.layout import Layout, source_index
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, TupleType, Type, leaf_types
-from ...ir.constants import ONE, ZERO, const_int
+from ...ir.constants import ZERO, const_int
 from ...ir.expr import Axis, Expr
 from ...ir.facts import NO_FACTS, prove
 from ...ir.makers import as_index
@@ -50,7 +51,7 @@ from .pool_windows import (
     taps_of,
 )
 from .reduce import RowStages
-from .separable_pool import Fold, PooledStages, SeparablePool
+from .separable_pool import SHORT_ROW, Fold, PooledStages, SeparablePool
 from .window import (
     AutoPad,
     axis_extents,
@@ -175,10 +176,10 @@ def _mean_of(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Callable[[E
 
     def mean(total: Expr, index: Sequence[Axis]) -> Expr:
         _, _, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
-        count: Expr = ONE
-        for d, (extent, outputs) in enumerate(extents):
-            count = count * _count(attrs, extent, outputs, o[d], d)
-        return te.cast(total / te.cast(count, total.dtype), kind.dtype)
+        counts = (_count(attrs, extent, outputs, o[d], d) for d, (extent, outputs) in enumerate(extents))
+        # Numbers are multiplied, which lanes do at once; wide integers they do not.
+        count = reduce(operator.mul, (te.cast(each, total.dtype) for each in counts))
+        return te.cast(total / count, kind.dtype)
 
     return mean
 
@@ -267,10 +268,17 @@ def _add_separable(
         kind = tensor_argument(result, "result")
         return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
 
-    with strategy.specialized(clause("short windows", plan.has_short_windows)):
+    short_windows = clause("short windows", plan.has_short_windows)
+    with strategy.specialized(short_windows):
         strategy.add_implementation(
             compute, plan.schedule, "pool.separable", keeps_order=False, cost=plan.cost(x, kind)
         )
+    if plan.along_rows and outputs is None and lanes >= 2 * SHORT_ROW:
+        short = replace(plan, lanes=SHORT_ROW)
+        with strategy.specialized(short_windows, clause("short rows", kind.shape[plan.row] <= SHORT_ROW)):
+            strategy.add_implementation(
+                compute, short.schedule, "pool.separable_short_rows", 12, keeps_order=False, cost=plan.cost(x, kind)
+            )
 
 
 # Registration

@@ -34,6 +34,8 @@ MOST_TAPS = 16
 """Elements that are folded by one expression; longer windows are left to loops."""
 MOST_VECTORS = 8
 """A tile has at most so many vectors: their code is written one by one."""
+SHORT_ROW = 8
+"""Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
 SHUFFLES = 3
 """Instructions that every second, third … element of a row takes, for one that neighbours take."""
 

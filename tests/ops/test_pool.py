@@ -305,6 +305,19 @@ def test_indices_in_long_windows_are_places_in_x(ops, case):
     np.testing.assert_array_equal(found, windows.max_pool_indices(a, window, *rest, True))
 
 
+@pytest.mark.parametrize("kind", poolings())
+def test_short_rows_of_open_length_have_short_vectors(kind):
+    make, extra, _ = poolings()[kind]
+    x = lw.var("x", (1, 16, dimension("h"), dimension("w")))
+    pooled = make(x, 3, strides=2, **extra)
+    for target, served in (
+        ("x86-64-v4", ["pool.separable_short_rows", "pool.separable"]),
+        ("x86-64-v3", ["pool.separable"]),
+    ):
+        (function,) = lw.compile(lw.Function([x], pooled), target, jobs=1).functions
+        assert [choice.implementation for choice in function.choices] == served
+
+
 def test_open_rows_take_no_memory_of_their_length():
     """The columns of a tile's windows are in registers, and what is loaded of x are whole vectors or parts of them."""
     x = lw.var("x", (1, 16, dimension("h"), dimension("w")))
