@@ -30,6 +30,7 @@ from ..ops.definition.attrs import REQUIRED
 from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, get_op, op_of
 from ..ops.definition.strategy import OpStrategy, strategy_of
 from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
+from ..ops.families.pad import PAD, PadAttrs
 from ..te import var
 from .output_file import check_output_file, write_text
 from .report import make_console
@@ -208,6 +209,8 @@ def _sample_calls() -> Iterator[Call]:
     image = Var("x", tensor_type((1, 8, 4, 4), "float32"))
     yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))
     yield nn.concatenate([image, image], 1)
+    row, counts = Var("x", tensor_type((var("n"),), "float32")), (1,)
+    yield PAD(row, attrs=PadAttrs(counts, counts, "reflect"))
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)
     yield from _sample_packed_products()

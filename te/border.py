@@ -127,17 +127,27 @@ def _mirrored(index: Expr, extent: Expr, before: Count, after: Count) -> Expr:
     last, known = extent - 1, const_int(extent)
     if known == 1:
         return ZERO
-    if (
-        known is None or isinstance(before, Expr) or isinstance(after, Expr) or max(before, after) >= known
-    ):  # mirrored again and again
-        folded = index % maximum(last * 2, 1)
-        return minimum(folded, last * 2 - folded)
-    folded = maximum(index, -index) if before else index
-    return minimum(folded, last * 2 - folded) if after else folded
+    counts = [count if isinstance(count, int) else None for count in (before, after)]
+    if known is not None and all(count is not None and count < known for count in counts):
+        return _mirrored_once(index, extent, before, after)
+    folded = index % maximum(last * 2, 1)  # mirrored again and again
+    return minimum(folded, last * 2 - folded)
+
+
+def _mirrored_once(index: Expr, extent: Expr, before: Count, after: Count) -> Expr:
+    """The index in a mirror image of fewer elements than there are, for one that lies outside."""
+    folded = maximum(index, -index) if _may_be_any(before) else index
+    return minimum(folded, (extent - 1) * 2 - folded) if _may_be_any(after) else folded
 
 
 def _wrapped(index: Expr, extent: Expr, before: Count, after: Count) -> Expr:
     return index % extent
+
+
+def pad_by_less(x: Tensor, before: Sequence[Count], after: Sequence[Count], name: str = "pad") -> Tensor:
+    """``pad`` with a mirror image, where less is added at each end than there is, whatever the extents are."""
+    shape = [simplify(extent + (b + a)) for extent, b, a in zip(x.shape, before, after, strict=True)]
+    return compute(shape, _from_itself(x, before, after, _mirrored_once), name=name)
 
 
 _INDICES: dict[str, Callable[[Expr, Expr, Count, Count], Expr]] = {

@@ -7,20 +7,24 @@ from dataclasses import dataclass, replace
 
 from ... import te
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
+from ...te.border import pad_by_less
 from ...te.tensor import Tensors
 from ..definition.arguments import integer_list, naming
 from ..definition.attrs import Attrs, attr, one_of
+from ..definition.condition import clause
 from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
-from ..definition.strategy import register_compute
+from ..definition.strategy import OpStrategy, register_strategy
 from .slicing import END, strided_slice
 
 GROUP = OpGroup.PARTS
@@ -67,6 +71,10 @@ def _compute(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.pad(inputs[0], *_counts(attrs, inputs), attrs.mode, attrs.value)
 
 
+def _compute_by_less(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tensor:
+    return pad_by_less(inputs[0], *_counts(attrs, inputs))
+
+
 def _asked_of_extents(call: Call) -> Sequence[Expr]:
     """What is left of an axis that open counts take elements from."""
     return [e for e in tensor_of(call).shape if const_int(e) is None] if len(call.args) > 1 else []
@@ -97,7 +105,21 @@ PAD = register_op(
     layout_rule=follow_axes(_in_layout),
     extent_rule=_asked_of_extents,
 )
-register_compute(PAD, _compute)
+
+
+@register_strategy(PAD)
+def _strategy(attrs: PadAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy, schedule = OpStrategy(), injective_schedule.for_target(target)
+    strategy.add_implementation(_compute, schedule, "pad.generic")
+    if attrs.mode != "reflect":
+        return strategy
+    shape = tensor_argument(inputs[0], "x").shape
+    ends = [(extent, count) for counts in _counts(attrs, inputs) for extent, count in zip(shape, counts, strict=True)]
+    added = [(extent, count) for extent, count in ends if isinstance(count, Expr) or count > 0]
+    if any(isinstance(count, Expr) or const_int(extent) is None for extent, count in added):
+        with strategy.specialized(*(clause("less is added than there is", extent > count) for extent, count in added)):
+            strategy.add_implementation(_compute_by_less, schedule, "pad.by_less", plevel=15)
+    return strategy
 
 
 def pad(

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import loopwright as lw
 from loopwright import TypeInferenceError, te
 from loopwright.graph.node import Var
 from loopwright.graph.types import tensor_type
-from loopwright.ops.families.pad import pad
+from loopwright.ops.families.pad import pad, pad_by_extents
 
 MODES = ["constant", "edge", "reflect", "wrap"]
 
@@ -21,6 +22,27 @@ def test_padding_is_numpys(ops, mode, extent, before, after):
     np.testing.assert_array_equal(ops.apply(pad, x, before=(before, 0), after=(after, 1), mode=mode), wanted)
     v = Var("x", tensor_type((te.var("n"), 2), "float32"))
     np.testing.assert_array_equal(ops.evaluate(pad(v, (before, 0), (after, 1), mode), {v: x}), wanted)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 17, 40])
+def test_open_rows_are_mirrored_once_where_less_is_added_than_there_is(width):
+    x = lw.var("x", (te.var("n"), te.var("m")))
+    library = lw.compile(lw.Function([x], lw.nn.pad(x, (1, 3), (0, 2), "reflect")), target="native", jobs=1)
+    (function,) = library.functions
+    assert [choice.implementation for choice in function.choices] == ["pad.by_less", "pad.generic"]
+    assert "%" not in function.loop_ir.split("else")[0].split("in parallel")[1].split("range")[1], function.loop_ir
+    for rows in (1, 2, 5):
+        data = np.random.default_rng([rows, width]).standard_normal((rows, width), np.float32)
+        np.testing.assert_array_equal(lw.Engine(library)(data)[0], np.pad(data, ((1, 0), (3, 2)), "reflect"))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 8, 20])
+def test_rows_are_mirrored_to_the_next_multiple_of_an_open_width(width):
+    m = te.var("m")
+    x = lw.var("x", (2, m))
+    library = lw.compile(lw.Function([x], pad_by_extents(x, [0, 0], [0, -m % 7], [x], "reflect")), jobs=1)
+    data = np.random.default_rng(width).standard_normal((2, width), np.float32)
+    np.testing.assert_array_equal(lw.Engine(library)(data)[0], np.pad(data, ((0, 0), (0, -width % 7)), "reflect"))
 
 
 @pytest.mark.parametrize("mode", MODES)
