@@ -51,12 +51,6 @@ class ElementGroup:
         """Whether all of the elements are stored to whenever the piece of program runs."""
         return len(self.always_stored) == len(self.elements)
 
-    def read_by(self, load: Load) -> Element:
-        """The element that a load reads: all lanes of one that it reads under a mask, if that was met before."""
-        element = element_of(load)
-        whole = element if element.mask is None else Element(element.indices, element.dtype, None)
-        return whole if whole in self.elements else element
-
 
 def element_of(access: Load | Store) -> Element:
     """The element that an access goes to: its subscripts, with the dtype of what is read or written, and the mask."""
@@ -190,7 +184,7 @@ class _Search:
         if buffer is not group.buffer or buffer.scope == "register":
             self.excluded.add(buffer.data)
             return
-        element = group.read_by(access) if isinstance(access, Load) else element_of(access)
+        element = element_of(access)
         group.elements.setdefault(element, len(group.elements))
         if isinstance(access, Load):
             if element not in group.always_stored and element not in group.stored_first:

@@ -227,12 +227,13 @@ def _replace_accesses(body: Stmt, promoted: list[_Registers]) -> Stmt:
 
     def visit(node: Node) -> Node | None:
         if isinstance(node, Load) and (registers := by_data.get(node.buffer.data)):
-            value = registers.load(registers.group.read_by(node))
-            if node.mask is None:
+            element = element_of(node)
+            value = registers.load(element)
+            if element.mask is None:
                 return value
             # A masked load gives 0 where the mask is off, the register has anything there.
-            choice = Select(node.mask, value, broadcast_to(const(0, node.dtype.element), node.dtype.lanes))
-            masked[choice] = (node.mask, value)
+            choice = Select(element.mask, value, broadcast_to(const(0, element.dtype.element), element.dtype.lanes))
+            masked[choice] = (element.mask, value)
             return choice
         if isinstance(node, Store):
             value = node.value if node.mask is None else _without_choices(node.value, node.mask, masked)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
-from loopwright.ir.expr import Broadcast, Compare, Load, Ramp, Select
+from loopwright.ir.expr import Broadcast, Compare, Load, Ramp
 from loopwright.ir.makers import maximum, minimum
 from loopwright.ir.simplify import FunctionSimplifier
 from loopwright.ir.stmt import Allocate, For, If, PrimFunc, Store, seq
@@ -318,27 +318,6 @@ def test_lanes_that_are_off_still_read_as_zero(nest):
     done = promote_registers(func)
     assert registers(done) == [("int32x4", 1)]
     nest.same(func, done, n=2)
-
-
-@pytest.mark.parametrize("size", [1, 3, 4])
-def test_sums_of_whole_vectors_stay_in_registers_where_only_some_lanes_are_read(nest, size):
-    """As those of a tile at the end of a row are."""
-    n = index_var("n")
-    A, C = make_buffer("A", (5, 4), "int32"), make_buffer("C", (2, n), "int32")
-    T = make_buffer("T", (4,), "int32", scope="local")
-    ramp = Ramp(const(0, "index"), const(1, "index"), 4)
-    mask = ramp < Broadcast(n, 4)
-    begin = Store(T, (ramp,), Broadcast(const(7, "int32"), 4))
-    sums = nest.loop("k", 5, lambda k: Store(T, (ramp,), Load(T, (ramp,)) + Load(A, (k, ramp))))
-
-    def row(i):
-        return seq(begin, sums, Store(C, (i, ramp), Load(T, (ramp,), mask) * 2, mask))
-
-    func = PrimFunc("kernel", (A, C), Allocate(T, nest.loop("i", 2, row)), (C,))
-    done = promote_registers(func)
-    assert registers(done) == [("int32x4", 1)]
-    assert not any(isinstance(node, Select) for node in walk(done.body))
-    nest.same(func, done, n=size)
 
 
 def test_temporaries_at_fixed_places_need_no_memory(nest):
