@@ -16,7 +16,7 @@ from ...base.errors import TypeInferenceError
 from ...graph.node import Node, tensor_of
 from ...graph.numpy_protocol import implements
 from ...ir.ufuncs import OWN_NAMES
-from ..families import binary, unary
+from ..families import binary, parametric, unary
 from ..families.matmul.matmul import matmul
 from .promotion import as_node, common_dtype, converted, in_dtype
 
@@ -38,6 +38,7 @@ _MAKERS: dict[np.ufunc, Make] = {
     np.arccosh: unary.acosh,
     np.arcsinh: unary.asinh,
     np.arctanh: unary.atanh,
+    np.isinf: parametric.isinf,
     np.invert: unary.bitwise_not,
     np.negative: unary.negative,
     np.positive: _itself,
