@@ -204,4 +204,4 @@ def _leads(function: Function, symbol: Dimension) -> bool:
 
 def _is_first(symbol: Dimension, shape: Iterable[Expr]) -> bool:
     after_ones = [extent for extent in shape if const_int(extent) != 1]
-    return all(symbol not in free_vars(extent) for extent in after_ones[1:])
+    return all(variable is not symbol for extent in after_ones[1:] for variable in free_vars(extent))

@@ -59,6 +59,16 @@ def test_a_leading_extent_is_an_argument():
     assert library.model.dims == ()
 
 
+def test_a_leading_extent_before_open_ones_is_an_argument():
+    rows = te.var("rows")
+    inputs = [lw.var(f"x{k}", (1, channels, rows, 7)) for k, channels in enumerate((3, 8, 20))]
+    library = lw.compile(Function(inputs, Tuple(tuple(map(nn.relu, inputs)))), target=TARGET, jobs=1)
+    (shared,) = library.model.functions
+    assert set(shared.dims) == {"n0", "n1"}
+    arrays = [numbers(1, channels, 5, 7) for channels in (3, 8, 20)]
+    assert_right(lw.Engine(library, threads=1)(arrays), [np.maximum(x, 0) for x in arrays])
+
+
 def test_two_functions_are_left_as_they_are():
     assert LEAST_SHARERS == 3
     assert functions_of([(1, 3, 5, 7), (1, 8, 5, 7)]) == 2
