@@ -74,8 +74,8 @@ FORWARDED = 5.0
 class BodyWork:
     """What is done in an iteration on average: vector ``operations``, ``loads``, ``stores``, other ``instructions``,
     and the ``chain`` of cycles that the next one waits. ``products`` and ``sums`` are those of the operations for which
-    a core has half as many units, each as often as those are busy. ``kept`` are vectors that stay in registers.
-    Mutable."""
+    a core has half as many units, each as often as those are busy. ``kept`` are vectors that want a register at one
+    time, and ``accesses`` how often the units that load and store are busy with one of them. Mutable."""
 
     operations: float = 0.0
     products: float = 0.0
@@ -85,10 +85,11 @@ class BodyWork:
     instructions: float = 0.0
     chain: float = 0.0
     kept: float = 0.0
+    accesses: float = 1.0
 
     def cycles(self, registers: int) -> float:
         """Cycles of an iteration: what is the scarcest; vectors that find no register go to the stack and back."""
-        spilled = max(0.0, self.kept - registers)
+        spilled = max(0.0, self.kept - registers) * self.accesses
         loads, stores = self.loads + spilled, self.stores + spilled
         issued = (self.operations + loads + stores + self.instructions) / ISSUED
         computed = max(self.operations, self.products, self.sums) / FULL_RATE
@@ -120,23 +121,44 @@ class _Counter:
     def count(self, node: LoopNode) -> None:
         """Count what stands in the body of a loop itself."""
         own = self.work[node]
-        uses: dict[int, tuple[Expr, int]] = {}
         for stmt, runs in node.parts:
             for e in expressions_of(stmt):
                 self._expression(e, node, runs)
-                for each in walk(e):
-                    if isinstance(each, Load) and each.dtype.lanes > 1 and each.buffer.scope != "register":
-                        uses[id(each)] = each, uses.get(id(each), (each, 0))[1] + 1
             self._statement(stmt, node, runs)
         own.chain = max(own.chain, self._chain(node))
-        shared = sum(self._vectors(load.dtype) for load, count in uses.values() if count > 1)
         sums = sum(
             self._vectors(buffer.dtype) * (const_int(buffer.shape[0]) or 1)
             for loop in node.around()
             for buffer in loop.registers.values()
             if buffer.data in node.written
         )
-        own.kept = sums + shared + 1 if sums else 0.0
+        own.kept = sums + self._waiting(node)
+
+    def _waiting(self, node: LoopNode) -> float:
+        """How many vectors, but for the sums, wait for their last use at one time, where the parts of expressions are
+        computed in order."""
+        order: dict[int, Expr] = {}
+        last: dict[int, int] = {}
+        for stmt, _ in node.parts:
+            for root in expressions_of(stmt):
+                for e in _parts_first(root):
+                    if id(e) not in order and e.dtype.lanes > 1 and not e.dtype.is_index:
+                        order[id(e)] = e
+                        last.update((id(child), len(order)) for child in children(e) if id(child) in order)
+        ends: dict[int, float] = {}
+        for key, at in last.items():
+            ends[at] = ends.get(at, 0.0) + self._registers(order[key])
+        waiting = most = 0.0
+        for at, (key, e) in enumerate(order.items(), start=1):
+            waiting += (self._registers(e) if key in last else 0.0) - ends.get(at, 0.0)
+            most = max(most, waiting)
+        return most
+
+    def _registers(self, e: Expr) -> float:
+        """How many registers a value takes beside the sums: none where it is one of them, or the product that a fused
+        multiply-add adds."""
+        is_sum = isinstance(e, Load) and e.buffer.scope == "register"
+        return 0.0 if is_sum or id(e) in self._factors else self._vectors(e.dtype)
 
     def finish(self) -> None:
         """Count what has been found, now that it is known which products are part of a sum."""
@@ -168,7 +190,9 @@ class _Counter:
         """Count an expression and its parts, each where it changes, and once there."""
         around = list(node.around())
         homes: dict[int, LoopNode] = {}
+        own = self.work[node]
         for e in _parts_first(root):
+            own.accesses = max(own.accesses, passes(e.dtype, self._target))
             self._mark_fused(e)
             home = homes[id(e)] = self._where(e, around, homes)
             key = (id(home), id(e))

@@ -65,6 +65,45 @@ def test_tiles_beat_single_sums_and_tiles_that_registers_do_not_hold():
     assert good < large
 
 
+def innermost_work(schedule, *args):
+    root = loop_tree(lw.lower(schedule, args, target=TARGET))
+    return work_of(root, TARGET)[max(root.all_inside(), key=lambda node: node.iterations)]
+
+
+@pytest.mark.parametrize(("lanes", "kept"), [(8, 12 + 1), (32, 4 * (12 + 1))])
+def test_values_that_wait_for_a_second_use_want_registers(lanes, kept):
+    A = te.placeholder((1 << 10,), name="A")
+    window = [lambda i, k=k: A[i + k] for k in range(12)]
+    C = te.compute(
+        (512,),
+        lambda i: (total := sum(a(i) for a in window)) * total + sum(a(i) * float(k) for k, a in enumerate(window)),
+        name="C",
+    )
+    s = lw.create_schedule(C)
+    s[C].vectorize(s[C].split(s[C].loops[0], factor=lanes)[1])
+    work = innermost_work(s, A, C)
+    assert kept <= work.kept <= 1.5 * kept
+    assert (work.cycles(1000) < work.cycles(TARGET.vector_registers)) == (lanes > 8)
+
+
+def test_numbers_that_several_taps_multiply_want_registers_beside_the_sums():
+    A, W = te.placeholder((64, 70), name="A"), te.placeholder((64, 3, 8), name="W")
+    r, q = te.reduce_axis((0, 64), name="r"), te.reduce_axis((0, 3), name="q")
+    C = te.compute((64, 8), lambda j, k: te.sum(A[r, j + q] * W[r, q, k], axis=(r, q)), name="C")
+    kept = {}
+    for unrolled in (False, True):
+        s = lw.create_schedule(C)
+        j, k, r, q = s[C].loops
+        outer, inner = s[C].split(j, factor=8)
+        s[C].reorder(outer, r, q, inner, k)
+        s[C].vectorize(k)
+        s[C].unroll(inner)
+        if unrolled:
+            s[C].unroll(q)
+        kept[unrolled] = innermost_work(s, A, W, C).kept
+    assert kept == {False: 8 + 1 + 1, True: 8 + 7 + 1}  # seven of the first tap's numbers come again
+
+
 def test_threads_share_parallel_loops():
     A, B, C = product()
     together, alone = (cycles(tiled(C, 4, 3, parallel), A, B, C).computing for parallel in (True, False))
