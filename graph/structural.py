@@ -39,7 +39,7 @@ class _Rows:
     """Collects the rows of a graph, whose types have their ``extents`` or only the number of them. Mutable."""
 
     def __init__(self, extents: bool = True) -> None:
-        self._extents = extents
+        self._has_extents = extents
         self.rows: list[Row] = []
         self._row_of: dict[Node, int] = {}
         self._free: dict[object, int] = {}  # symbolic dimensions, by order of appearance
@@ -77,7 +77,7 @@ class _Rows:
 
     def _kind(self, kind: Type) -> Hashable:
         """A value's type."""
-        if self._extents:
+        if self._has_extents:
             return self._value(kind)
         return tuple((tensor.ndim, self._value(tensor.dtype)) for tensor in leaf_types(kind))
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from ...base.dtype import INDEX
 from ...base.errors import TypeInferenceError
-from ...graph.node import Call, Function, Node, Tuple, TupleGet, Var
+from ...graph.node import Call, Function, Var
 from ...graph.structural import structure_hash
 from ...graph.types import TensorType, leaf_types
 from ...graph.visit import post_order
@@ -22,7 +22,8 @@ from ...ir.constants import const_int
 from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.visit import free_vars
-from ...ops.definition.registry import OpPattern, op_of
+from ...ops.definition.registry import OpPattern
+from ...ops.definition.retyping import with_params
 from ...ops.families.conv.conv import CONVS
 from ..fusion.fusion_rules import pattern_of
 from ..selection.choices import choose
@@ -83,13 +84,13 @@ def _shared(units: Sequence[Unit], settings: CompileSettings) -> Iterator[tuple[
         by_extents.setdefault(_extents(unit.function), []).append(unit)
     for family in _families(list(by_extents)):
         functions = {number: by_extents[extents][0].function for extents, number in family.numbers.items()}
-        unit_of = math.gcd(*functions)
-        function = _with_open_extent(functions, family.positions, unit_of, settings)
+        step = math.gcd(*functions)
+        function = _with_open_extent(functions, family.positions, step, settings)
         if function is None:
             continue
         for extents, number in family.numbers.items():
             for unit in by_extents.pop(extents):
-                symbols = {**unit.symbols, _name(unit.function): as_index(number // unit_of)}
+                symbols = {**unit.symbols, _name(unit.function): as_index(number // step)}
                 yield unit, replace(unit, function=function, symbols=symbols)
 
 
@@ -120,30 +121,27 @@ def _families(known: Sequence[Extents]) -> Iterator[_Family]:
     """
     if len(known) < LEAST_SHARERS:
         return
-    numbers = ((extents, number) for extents in known for number in extents if isinstance(number, int))
-    places = dict.fromkeys(_places(extents, number) for extents, number in numbers)
-    found: list[dict[Extents, int]] = []
-    of: list[tuple[int, ...]] = []
-    for positions in places:
+    found: list[_Family] = []
+    for positions in dict.fromkeys(places for extents in known for places in _places(extents)):
         alike: dict[Extents, dict[Extents, int]] = {}
         for extents in known:
             number = extents[positions[0]]
             if isinstance(number, int) and all(extents[at] == number for at in positions):
                 rest = tuple(0 if at in positions else extent for at, extent in enumerate(extents))
                 alike.setdefault(rest, {})[extents] = number
-        for members in alike.values():
-            found.append(members)
-            of.append(positions)
+        found += (_Family(positions, members) for members in alike.values())
     taken: set[Extents] = set()
-    for number in sorted(range(len(found)), key=lambda at: -len(found[at])):
-        left = {extents: value for extents, value in found[number].items() if extents not in taken}
+    for family in sorted(found, key=lambda family: -len(family.numbers)):
+        left = {extents: number for extents, number in family.numbers.items() if extents not in taken}
         if len(left) >= LEAST_SHARERS:
             taken.update(left)
-            yield _Family(of[number], left)
+            yield _Family(family.positions, left)
 
 
-def _places(extents: Extents, number: int) -> tuple[int, ...]:
-    return tuple(at for at, extent in enumerate(extents) if extent == number)
+def _places(extents: Extents) -> Iterator[tuple[int, ...]]:
+    """For each number among the extents, where it stands."""
+    for number in {extent: None for extent in extents if isinstance(extent, int)}:
+        yield tuple(at for at, extent in enumerate(extents) if extent == number)
 
 
 def _with_open_extent(
@@ -176,21 +174,12 @@ def _with_extent_at(function: Function, positions: Sequence[int], given: Expr) -
     """The function with an extent at these positions of those of its parameters. Raises ``TypeInferenceError`` where a
     call does not take it."""
     at = iter(range(len(_extents(function))))
-    params: dict[Node, Var] = {}
+    params: dict[Var, Var] = {}
     for param in function.params:
         (kind,) = leaf_types(param.type)
         shape = tuple(given if next(at) in positions else extent for extent in kind.shape)
         params[param] = Var(param.name, TensorType(shape, kind.dtype))
-    made: dict[Node, Node] = dict(params)
-    for node in post_order(function.body):
-        match node:
-            case Call(_, args, attrs):
-                made[node] = op_of(node)(*(made.get(a, a) for a in args), attrs=attrs)
-            case Tuple(fields):
-                made[node] = Tuple(tuple(made.get(each, each) for each in fields))
-            case TupleGet(value, index):
-                made[node] = TupleGet(made.get(value, value), index)
-    return replace(function, params=tuple(params.values()), body=made[function.body])
+    return with_params(function, params)
 
 
 def _leads(function: Function, symbol: Dimension) -> bool:
