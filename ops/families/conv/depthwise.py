@@ -186,11 +186,8 @@ class Depthwise:
         rows = schedule.decide("rows", range(1, highest + 1), min(made.rows, highest))
         fits = math.prod(self._extents_read) * anchor.source.dtype.storage_bytes <= self.problem.target.l1_bytes
         copied = self.copied or self.problem.attrs.strides[-1] > 1
-        return (
-            by_columns,
-            rows,
-            schedule.decide("copy", ["none", "tile", "image"], ("image" if fits else "tile") if copied else "none"),
-        )
+        usual = "none" if not copied else "image" if fits else "tile"
+        return by_columns, rows, schedule.decide("copy", ["none", "tile", "image"], usual)
 
     @property
     def _most_rows(self) -> int:

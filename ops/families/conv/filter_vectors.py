@@ -202,7 +202,7 @@ class FilterVectors:
         read = schedule_copies(schedule, anchor, attrs, lambda copy: vectorize_padded(copy, False, target))
         panels_ahead, channels_ahead = self._decide_prefetches(schedule)
         reductions = self._schedule_sums(schedule[core], columns)
-        if panels_ahead:  # last: each step after a prefetch would check it again
+        if panels_ahead:
             fetch_ahead(schedule[core], anchor.weight, reductions[-1], panels_ahead)
         if channels_ahead:
             fetch_ahead(schedule[core], read, reductions[0], channels_ahead)

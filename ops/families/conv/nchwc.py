@@ -212,9 +212,7 @@ class Blocked:
         stage.parallel(task)
         schedule[core].compute_at(stage, across)
         schedule_copies(schedule, anchor, attrs, lambda copy: vectorize_padded(copy, attrs.data.is_blocked, target))
-        self._schedule_sums(
-            schedule[core], anchor, tile
-        )  # last of all: each step after a prefetch would check it again
+        self._schedule_sums(schedule[core], anchor, tile)
         return schedule
 
     def _one_row(self, n: Expr, k: Expr, *index: Expr) -> tuple[Expr, ...]:

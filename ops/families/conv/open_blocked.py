@@ -112,7 +112,6 @@ class OpenBlocked:
         vectorize_padded(schedule[source], attrs.data.is_blocked, target)
         step = schedule_tile_of_sums(schedule[core], columns if self._leaves_out_columns else 1)
         if self._weight_bytes(side) > target.l1_bytes // 4:
-            # Last of all: each step after a prefetch would check it again.
             fetch_ahead(schedule[core], anchor.weight, step, STEPS_AHEAD)
         return schedule
 

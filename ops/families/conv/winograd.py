@@ -288,7 +288,7 @@ class Winograd:
         _schedule_inputs(schedule, anchor, parallel=not by_group)
         schedule[inputs].compute_at(stage, group)
         ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
-        fetch_ahead(schedule[products], planes, channel, ahead)  # last of all: each step would check it again
+        fetch_ahead(schedule[products], planes, channel, ahead)
         fetch_ahead(schedule[products], inputs, block, 1)
         return schedule
 
