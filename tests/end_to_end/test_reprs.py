@@ -238,7 +238,7 @@ OTHERS = {
     "fused group": (lambda: lw.fusion_report(GRAPH).groups[0], "fused"),
     "stage of a model": (lambda: lw.dump(GRAPH, "graph")[0], "softmaxes"),
     "step of a profile": (lambda: profile().steps[0], "packed_matmul"),
-    "function of a profile": (lambda: profile().functions[0], "softmax"),
+    "function of a profile": (lambda: next(f for f in profile().functions if "softmax" in f.name), "softmax"),
     "loop of a vector report": (lambda: kernel().vector_report().loops[0], "row"),
     "statement": (lambda: FUNC.body, "Allocate partial0: float32[320]"),
     "expression": (deep_expression, "x * 3 + x"),
