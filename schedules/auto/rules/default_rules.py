@@ -11,6 +11,7 @@ from .form import INLINE, KEEP, RECOMPUTE
 from .general import GENERAL, STREAM
 from .place import AT_READER, WHOLE
 from .tile import TILE
+from .turn import TURN
 
 RULES: tuple[ScheduleRule, ...] = (
     INLINE,
@@ -23,6 +24,7 @@ RULES: tuple[ScheduleRule, ...] = (
     WHOLE,
     STREAM,
     TILE,
+    TURN,
     ELEMENTS,
     GENERAL,
 )
