@@ -10,6 +10,9 @@ import pytest
 from host_recorder import HostRecorder, add_options
 from hypothesis import HealthCheck, settings
 
+# Nothing that is made while tests are collected becomes garbage, and to look for it takes a quarter of that time.
+gc.disable()
+
 # Children are many, and would each compile the package's sources where byte code is not to be written.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -75,6 +78,7 @@ def pytest_collection_finish(session):
     """Programs have many nodes and no cycles: to look for cycles as often as Python does takes a tenth of the time."""
     gc.freeze()
     gc.set_threshold(50_000)
+    gc.enable()
 
 
 @pytest.fixture

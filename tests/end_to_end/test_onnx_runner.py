@@ -5,6 +5,8 @@ The runner skips what ``is_compatible`` refuses; here that is a failure.
 
 import unittest
 import warnings
+from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import pytest
@@ -13,18 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 
 from loopwright import onnx_backend
 
-with warnings.catch_warnings(), np.errstate(all="ignore"):  # while the cases are made
-    warnings.simplefilter("ignore")
-    RUNNER = BackendTest(onnx_backend.LoopwrightBackend, __name__)
-
 GROUPS = ("Node", "Simple", "PyTorchConverted", "PyTorchOperator")
-CASES = {
-    name: case
-    for group in GROUPS
-    for case in [RUNNER.test_cases[f"OnnxBackend{group}ModelTest"]]
-    for name in dir(case)
-    if name.startswith("test_") and name.endswith("_cpu")
-}
 RANDOM = {f"test_bernoulli{kind}{form}_cpu" for kind in ("", "_double", "_seed") for form in ("", "_expanded")}
 """Their results are those of numpy's generator, without a seed or with another one than the file's."""
 
@@ -37,30 +28,56 @@ ROUNDING = {
 UNCOMPARABLE = {"test_loop16_seq_none_cpu": "the runner asks for the length of the scalar in the sequence that it gets"}
 
 
+@contextmanager
+def quietly():
+    """Without the warnings of numpy that come while cases are made."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@cache
 def cases():
+    """All cases by name. To make them takes seconds, so that they are made only where they are run."""
+    with quietly():
+        runner = BackendTest(onnx_backend.LoopwrightBackend, __name__)
+    groups = [runner.test_cases[f"OnnxBackend{group}ModelTest"] for group in GROUPS]
+    return {
+        name: group for group in groups for name in dir(group) if name.startswith("test_") and name.endswith("_cpu")
+    }
+
+
+def promised():
     """The names of all cases that are no matter of chance, those that may or do fail with the reason."""
-    for name in sorted(set(CASES) - RANDOM):
+    for name in sorted(set(cases()) - RANDOM):
         reason = ROUNDING.get(name) or UNCOMPARABLE.get(name)
         marks = [pytest.mark.xfail(reason=reason, strict=name in UNCOMPARABLE)] if reason else []
         yield pytest.param(name, marks=marks)
 
 
-def test_no_case_is_missing():
-    assert len(CASES) >= 2000  # in onnx 1.23; fewer would be an older package, or another runner
-    assert set(CASES) >= {*RANDOM, *ROUNDING, *UNCOMPARABLE}
+def pytest_generate_tests(metafunc):
+    if "official_case" in metafunc.fixturenames:
+        left_out = metafunc.config.option.markexpr == "not slow"
+        metafunc.parametrize("official_case", [] if left_out else [*promised()])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*cases()])
-def test_official_case(name):
+def test_no_case_is_missing():
+    assert len(cases()) >= 2000  # in onnx 1.23; fewer would be an older package, or another runner
+    assert set(cases()) >= {*RANDOM, *ROUNDING, *UNCOMPARABLE}
+
+
+@pytest.mark.slow
+def test_official(official_case):
     result = unittest.TestResult()
-    CASES[name](name).run(result)
+    cases()[official_case](official_case).run(result)
     problems = [text for _, text in (*result.errors, *result.failures, *result.skipped)]
     assert not problems, problems[0]
 
 
 def test_the_sequence_that_the_runner_cannot_compare():
-    (case,) = [case for case in collect_testcases("Loop") if case.name == "test_loop16_seq_none"]
+    with quietly():
+        (case,) = [case for case in collect_testcases("Loop") if case.name == "test_loop16_seq_none"]
     for inputs, (wanted,) in case.data_sets:
         (found,) = onnx_backend.prepare(case.model).run(inputs)
         assert [x.shape for x in found] == [x.shape for x in wanted] == [(), *((n,) for n in range(1, 6))]
