@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -42,14 +42,15 @@ BATCH_SIZE = "the batch that it was compiled for"
 """Why a dimension is a certain number that no operator asks for."""
 
 
-def settle_dimensions(function: Function) -> Function:
-    """The function with those symbolic dimensions made equal, or numbers, that its operators allow no others.
+def settle_dimensions(function: Function, is_body: bool = False) -> Function:
+    """The function with those symbolic dimensions made equal, or numbers, that its operators allow no others. A body is
+    given whatever the function around it has, so that its dimensions stay, and each run checks what is asked of them.
 
     Raises ``ModelError`` where an operator asks more of its dimensions than that.
     """
     holding: set[_Question] = set()
     types: Inferences = {}
-    while (changed := _changed(function, holding, types)) is not None:
+    while (changed := _changed(function, is_body, holding, types)) is not None:
         function = changed
     return _without_trivial_assumptions(function)
 
@@ -96,9 +97,10 @@ _Question: TypeAlias = tuple[object, ...]
 """What decides whether a call holds: the operator, its attributes, and the types, which are interned."""
 
 
-def _changed(function: Function, holding: set[_Question], types: Inferences) -> Function | None:
+def _changed(function: Function, is_body: bool, holding: set[_Question], types: Inferences) -> Function | None:
     """The function changed so that the first call holds that does not for all dimensions; None if all of them do. Those
     that do are added to ``holding``, so that calls which a change leaves as they are are not asked again."""
+    given = frozenset(() if is_body else symbols_of(p.type for p in function.params))
     for call in _calls(function):
         question = (call.op, call.attrs, call.type, *(a.type for a in call.args))
         if question in holding:
@@ -110,16 +112,17 @@ def _changed(function: Function, holding: set[_Question], types: Inferences) -> 
         if problem is None:
             holding.add(question)
             continue
-        if (change := _equated(function, call, problem, types)) is not None:
+        if (change := _equated(function, given, call, problem, types)) is not None:
             return change
         if call.op is not ASSUME_EXTENT:
-            return _solved(function, call, _solution(call, symbols, problem.text), types)
+            return _solved(function, given, call, _solution(call, symbols, problem.text), types)
     return None
 
 
-def _solved(function: Function, call: Call, solution: Mapping[Expr, Expr], types: Inferences) -> Function:
+def _solved(
+    function: Function, given: Set[Symbol], call: Call, solution: Mapping[Expr, Expr], types: Inferences
+) -> Function:
     """The function with numbers in place of dimensions of a call. What a run computes is assumed to be the number."""
-    given = set(symbols_of(p.type for p in function.params))
     known = {symbol: number for symbol, number in solution.items() if symbol in given}
     if known:
         _check_within(call, known)
@@ -144,13 +147,14 @@ def _check_within(call: Call, solution: Mapping[Expr, Expr]) -> None:
             )
 
 
-def _equated(function: Function, call: Call, problem: _Problem, types: Inferences) -> Function | None:
+def _equated(
+    function: Function, given: Set[Symbol], call: Call, problem: _Problem, types: Inferences
+) -> Function | None:
     """The function with two extents of a call equal which its relation says must be; None where it says of none, and
     for what is an assumption already."""
     if problem.differing is None:
         return None
     left, right = _differing(call, problem.differing, problem.values)
-    given = set(symbols_of(p.type for p in function.params))
     for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
         if not isinstance(symbol, Symbol) or symbol not in given:
             continue

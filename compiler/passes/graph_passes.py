@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 
 from ...base.timing import timed
 from ...graph.node import Function
@@ -42,17 +41,18 @@ def run_graph_passes(
     function: Function,
     settings: CompileSettings,
     evaluate: Evaluate | None = None,
-    around: Numbers = MappingProxyType({}),
+    around: Numbers | None = None,
 ) -> Function:
     """The function that is fused. ``evaluate`` runs what depends on constants alone; without it that stays. ``around``
-    is what is expected of the dimensions of what the function is a body of."""
+    is what is expected of the dimensions of what the function is a body of, None where it is none."""
     options = settings.options
-    function = timed(settle_dimensions, timed(flatten_tuples, function))
+    is_body = around is not None
+    function = timed(settle_dimensions, timed(flatten_tuples, function), is_body)
     if not function.batch and (batch := leading_dimensions(function.params)):
         function = replace(function, batch=batch)
     if function.states:
         function = timed(keep_states, function)
-    expected = expected_extents(function, settings.expect, around)
+    expected = expected_extents(function, settings.expect, around or {})
     function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate, expected.numbers)
     function = timed(simplify_inference, timed(turn_weights, timed(einsum_products, function)))
     function = timed(share_widened, timed(widen_halves, function, options.precision))
@@ -62,14 +62,14 @@ def run_graph_passes(
     if evaluate is not None:
         function = timed(fold_constants, function, evaluate)
         while (known := timed(with_known_births, function)) is not function:
-            function = timed(fold_constants, timed(settle_dimensions, known), evaluate)
+            function = timed(fold_constants, timed(settle_dimensions, known, is_body), evaluate)
     if not options.is_strict:
         function = timed(frame_signals, timed(convolve_transposed, timed(fuse_attention, function)))
     if not options.is_direct:
         function = timed(average_first, function)
     function = timed(share_constants, timed(split_products, function))
     if settings.layouts == "plan":
-        function = timed(plan_layouts, function, settings, around).function
+        function = timed(plan_layouts, function, settings, around or {}).function
     function = timed(split_elementwise, function)
     lifted = timed(lift_constants, function)
     return function if lifted is function else timed(share_constants, lifted)

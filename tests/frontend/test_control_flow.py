@@ -174,6 +174,47 @@ def test_a_branch_that_is_not_taken_checks_nothing(takes):
     agree(model, {"x": floats(3, 4), "c": np.array(takes), "outer": np.array(takes)})
 
 
+def with_run_time_axes():
+    """A branch adds axes that a run gives, and what follows asks for the extents that result for the first of them."""
+    then = graph([node("Unsqueeze", ["x", "at"], ["t"])], {}, ["t"])
+    otherwise = graph([node("Identity", ["x"], ["o"])], {}, ["o"])
+    nodes = [
+        node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise),
+        node("Mul", ["y", "k"], ["p"]),
+        node("ReduceSum", ["p"], ["sum"], keepdims=0),
+    ]
+    inputs = {"x": (np.float32, (3, 4)), "c": (np.bool_, ()), "at": (np.int64, (1,))}
+    return make_model(nodes, inputs, ["sum"], 17, {"k": floats(3, 4)})
+
+
+def with_cut_rows():
+    """A branch asks of what was cut before how long it is."""
+    then = graph([node("Mul", ["part", "k"], ["t"]), node("ReduceSum", ["t"], ["a"], keepdims=0)], {}, ["a"])
+    otherwise = graph([node("ReduceMax", ["part"], ["b"], keepdims=0)], {}, ["b"])
+    nodes = [
+        node("Slice", ["x", "at", "last"], ["part"]),
+        node("If", ["c"], ["sum"], then_branch=then, else_branch=otherwise),
+    ]
+    inputs = {"x": (np.float32, (5,)), "c": (np.bool_, ()), "at": (np.int64, (1,))}
+    return make_model(nodes, inputs, ["sum"], 17, {"k": floats(3), "last": np.array([3])})
+
+
+@pytest.mark.parametrize(("make", "shape", "fitting"), [(with_run_time_axes, (3, 4), 0), (with_cut_rows, (5,), 0)])
+def test_a_branch_asks_of_extents_of_a_run_what_its_operators_do(make, shape, fitting):
+    model = make()
+    feeds = {"x": floats(*shape), "at": np.array([fitting])}
+    for holds in (True, False):
+        agree(model, feeds | {"c": np.array(holds)})
+
+
+def test_extents_of_a_run_that_a_branch_cannot_take_are_refused_there():
+    engine = lw.Engine(lw.compile(with_run_time_axes()))
+    feeds = {"x": floats(3, 4), "at": np.array([2])}
+    with pytest.raises(lw.LoopwrightError, match="should be 3"):
+        engine(feeds | {"c": np.array(True)})
+    engine(feeds | {"c": np.array(False)})
+
+
 # Loop
 
 
