@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from llvmlite import ir as llvm_ir
 
-from ..base.dtype import DType
+from ..base.dtype import INT64, DType
 from ..base.target import Target
 from .small_floats import narrow, narrow_double, widen
 from .types import F64, I32, call_intrinsic, element_type, is_small_float, same_lanes, with_element
@@ -93,10 +93,9 @@ def _float_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DTyp
 def _clamped_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DType, to: DType) -> llvm_ir.Value:
     """The integer that a float is in a dtype, of which those of fewer bits are still int32: some instructions on x86,
     where LLVM converts vectors one lane after the other if it is to saturate."""
-    limits = to.int_range()
-    assert limits is not None
-    below = _float_up_to(limits[1], source)
-    low, high = same_lanes(value, float(limits[0])), same_lanes(value, below)
+    least, most = (INT64 if to.is_index else to).int_range() or (0, 0)
+    below = _float_up_to(most, source)
+    low, high = same_lanes(value, float(least)), same_lanes(value, below)
     if to.is_signed:
         value = builder.select(builder.fcmp_ordered("ord", value, value), value, same_lanes(value, 0.0))
     beyond = builder.fcmp_ordered(">", value, high)
@@ -104,7 +103,7 @@ def _clamped_to_int(builder: llvm_ir.IRBuilder, value: llvm_ir.Value, source: DT
     value = builder.select(builder.fcmp_ordered("<", value, high), value, high)
     as_int = builder.fptosi if to.is_signed or to.bits < 32 else builder.fptoui
     number = as_int(value, with_element(value, I32 if to.bits < 32 else element_type(to)))
-    return number if below == limits[1] else builder.select(beyond, same_lanes(number, limits[1]), number)
+    return number if below == most else builder.select(beyond, same_lanes(number, most), number)
 
 
 def _float_up_to(limit: int, kind: DType) -> float:

@@ -58,6 +58,23 @@ def test_floats_beside_the_limits_saturate(source, to, lanes, target):
     assert found.tolist() == [exact(float(value), to) for value in x]
 
 
+@pytest.mark.parametrize("target", ["native", "x86-64-v2", "x86-64-v3"])
+@pytest.mark.parametrize("lanes", [1, LANES])
+@pytest.mark.parametrize("source", ["float32", "float64"])
+def test_floats_are_indices_too(source, lanes, target):
+    X, T = te.placeholder((LANES,), source, name="X"), te.placeholder((5,), name="T")
+    Y = te.compute((LANES,), lambda i: T[te.minimum(te.maximum(te.cast(X[i], "index"), 0), 4)], name="Y")
+    s = lw.create_schedule(Y)
+    if lanes > 1:
+        s[Y].vectorize(s[Y].loops[0])
+    x = np.resize(np.array([*SPECIAL, 3.99, 4.0], source), LANES)
+    table, found = np.arange(5, dtype=np.float32) * 10, np.empty(LANES, np.float32)
+    expected = [10.0 * min(max(exact(float(value), "int64"), 0), 4) for value in x]
+    for run in (lw.build(s, [X, T, Y], target=target), lw.interpret(lw.lower(s, [X, T, Y], target=target))):
+        run(x, table, found)
+        assert found.tolist() == expected
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "skylake-avx512"])
 def test_vectors_of_floats_are_converted_at_once(target):
     """One by one, each takes a conversion, comparisons and moves of its own."""
