@@ -14,7 +14,7 @@ from ..relations import FuseRelation, Relation, SplitRelation, Tail
 from ..report import literal, schedule_error
 from ..rules.annotations import check_vector_nesting
 from ..rules.fold_order import check_fold_order
-from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
+from ..rules.loops import require_no_accumulation, require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..stage import Loop, Stage
@@ -97,6 +97,7 @@ class Split(StageStep):
         self._check_arguments(state)
         require_serial(state, stage, self.loop, "split")
         require_unattached(state, stage, self.loop, "split")
+        require_no_accumulation(state, stage, self.loop)
         if self.tail == "round_up":
             refuse_ragged(state, stage, [self.loop], "round up")
         parent = stage.loops[self.loop]
@@ -151,6 +152,7 @@ class Fuse(StageStep):
         for loop in pair:
             require_serial(state, stage, loop, "fuse")
             require_unattached(state, stage, loop, "fuse")
+            require_no_accumulation(state, stage, loop)
         refuse_ragged(state, stage, pair, "fuse")
         outer, inner = (stage.loops[loop] for loop in pair)
         at = stage.leaves.index(self.outer)

@@ -12,7 +12,7 @@ from ...te.compute import MAX_EXTENT
 from ..nest.regions import extents_of
 from ..relations import RoundUpRelation
 from ..report import schedule_error
-from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops
+from ..rules.loops import require_no_accumulation, require_serial, require_unattached, stage_with_changeable_loops
 from ..rules.placement import check_placements
 from ..rules.ragged import refuse_ragged
 from ..stage import Loop
@@ -55,6 +55,7 @@ class RoundUp(StageStep):
         self._check_arguments(state)
         require_serial(state, stage, self.loop, "round_up")
         require_unattached(state, stage, self.loop, "round_up")
+        require_no_accumulation(state, stage, self.loop)
         refuse_ragged(state, stage, [self.loop], "round_up")
         extent = None if self.to is None else const_int(extents_of(state, stage)[self.loop])
         if self.to is not None and extent is not None and self.to < extent:

@@ -1,4 +1,4 @@
-"""Stages that accumulate: the loop along which they do stays as it was when they were told to."""
+"""Stages that accumulate: how the loop along which they do may run, and that it runs over all elements."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ def check_accumulation(state: ScheduleState, before: ScheduleState) -> None:
 
 def _check_loop(stage: Stage, along: str, before: ScheduleState) -> None:
     name = stage.loops[along].name
-    if along not in stage.leaves:
-        problem, advice = "which stays one loop", "Split, fuse and round up the loops over other axes."
-    elif stage.kind(along) not in ("serial", "unrolled"):
+    if stage.kind(along) not in ("serial", "unrolled"):
         problem, advice = f"which cannot be {stage.kind(along)}", "Take loops over other axes for that."
     elif any(stage.kind(leaf) == "vectorized" for leaf in stage.leaves[: stage.leaves.index(along)]):
         problem, advice = "which stands in no vectorized loop", f"Reorder so that {name} stands around it."

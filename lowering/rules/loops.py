@@ -63,6 +63,17 @@ def require_serial(state: ScheduleState, stage: Stage, loop: str, verb: str) -> 
         )
 
 
+def require_no_accumulation(state: ScheduleState, stage: Stage, loop: str) -> None:
+    """Refuse what would take away the loop along which the stage accumulates."""
+    if loop == stage.along:
+        raise schedule_error(
+            state,
+            f"{stage.name} accumulates along loop {stage.loops[loop].name}, which stays one loop",
+            "Split, fuse and round up the loops over other axes.",
+            [loop],
+        )
+
+
 def require_unattached(state: ScheduleState, stage: Stage, loop: str, verb: str) -> None:
     """Refuse what would take away the loop that another stage is computed at, or that something is noted at."""
     name = stage.loops[loop].name

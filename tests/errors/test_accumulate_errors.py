@@ -94,3 +94,12 @@ def test_steps_after_it(step, message):
     s["B"].accumulate("k")
     with refused(message):
         step(s["B"])
+
+
+@pytest.mark.parametrize("tail", ["guard", "peel", "shift", "round_up"])
+def test_the_loop_stays_one_loop_with_a_reader_inside_of_it(tail):
+    s = schedule()
+    s["C"].reverse_compute_at("B", "i")
+    s["B"].accumulate("k")
+    with refused("B accumulates along loop k, which stays one loop\nSplit, fuse"):
+        s["B"].split("k", 16, tail=tail)
