@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -20,22 +20,27 @@ from ...artifact.block import Least
 from ...base.dtype import INDEX
 from ...base.errors import ExpressionError, IndexRangeError, ModelError, TypeInferenceError
 from ...base.quantities import bounds_text
-from ...graph.node import Call, Function, Node, Var, tensor_of
+from ...graph.node import Call, Function, Node, Var
 from ...graph.types import NegativeExtentError
-from ...graph.visit import bodies_of, nested_order, post_order, rewrite, with_inputs
+from ...graph.visit import bodies_of, nested_order, post_order
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Binary, Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.visit import free_vars, walk
-from ...ops.definition.bodies import BodyAttrs
 from ...ops.definition.extent_formulas import stated_extents
 from ...ops.definition.registry import op_of
 from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided
-from ...ops.definition.retyping import Inferences, inferred_anew, with_params
-from ...ops.families.assume_extent import ASSUME_EXTENT, assume_extent
+from ...ops.definition.retyping import Inferences, with_params
+from ...ops.families.assume_extent import ASSUME_EXTENT
 from ..symbols import Numbers, Symbol, extent_at, extents_of, renamed, symbols_of, with_numbers
+from .assumptions import (
+    call_text,
+    is_in_branch,
+    with_assumption,
+    with_assumption_at_branch,
+    without_trivial_assumptions,
+)
 from .repeated_inputs import repeated_inputs
-from .told_dimensions import tellers_of, with_told_bodies
 from .trial_extents import LARGE, SMALLER, apart, large, one_large, primes, smaller, turned
 
 BATCH_SIZE = "the batch that it was compiled for"
@@ -52,7 +57,7 @@ def settle_dimensions(function: Function, is_body: bool = False) -> Function:
     types: Inferences = {}
     while (changed := _changed(function, is_body, holding, types)) is not None:
         function = changed
-    return _without_trivial_assumptions(function)
+    return without_trivial_assumptions(function)
 
 
 def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Least, ...]:
@@ -67,7 +72,7 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
             unit = symbol.unit if isinstance(symbol, Dimension) else 1
             known = least[symbol].number // unit if symbol in least else 0
             if (number := _least(call, symbols, symbol, known)) > known:
-                least[symbol] = Least(names[symbol], number * unit, _text(call))
+                least[symbol] = Least(names[symbol], number * unit, call_text(call))
     if function.batch_size is not None:
         for symbol in (s for s in function.batch if s in names):
             least[symbol] = Least(names[symbol], function.batch_size, BATCH_SIZE, exactly=True)
@@ -108,7 +113,7 @@ def _changed(function: Function, is_body: bool, holding: set[_Question], types: 
         symbols = _symbols(call)
         problem = _problem(call, symbols) if symbols else None
         if call.op is not ASSUME_EXTENT and (single := _stretched(call, symbols)) is not None:
-            return _with_assumption(function, call, single, ONE, types)
+            return with_assumption(function, call, single, ONE, types)
         if problem is None:
             holding.add(question)
             continue
@@ -122,13 +127,17 @@ def _changed(function: Function, is_body: bool, holding: set[_Question], types: 
 def _solved(
     function: Function, given: Set[Symbol], call: Call, solution: Mapping[Expr, Expr], types: Inferences
 ) -> Function:
-    """The function with numbers in place of dimensions of a call. What a run computes is assumed to be the number."""
+    """The function with numbers in place of dimensions of a call. What a run computes, and what only a branch asks for,
+    is assumed to be the number."""
     known = {symbol: number for symbol, number in solution.items() if symbol in given}
+    if known and is_in_branch(function, call):
+        symbol, number = next(iter(known.items()))
+        return _assumed(function, call, symbol, number, types)
     if known:
         _check_within(call, known)
         return _with_dimensions(function, known, types)
     for symbol, number in solution.items():
-        function = _with_assumption(function, call, symbol, number, types)
+        function = with_assumption(function, call, symbol, number, types)
     return function
 
 
@@ -142,9 +151,16 @@ def _check_within(call: Call, solution: Mapping[Expr, Expr]) -> None:
         if number < symbol.low or (high is not None and number > high):
             bounds = bounds_text(symbol.low * unit, None if high is None else high * unit, unit)
             raise ModelError(
-                f"{_text(call)} holds where {symbol.declared} is {number * unit} only, which is not within its bounds: "
-                f"{bounds}"
+                f"{call_text(call)} holds where {symbol.declared} is {number * unit} only, which is not within its "
+                f"bounds: {bounds}"
             )
+
+
+def _assumed(function: Function, call: Call, assumed: Expr, stated: Expr, types: Inferences) -> Function:
+    """The function with an extent stated in another way where the branch begins that a call stands in; at the call
+    where that is not so."""
+    at_branch = with_assumption_at_branch(function, call, assumed, stated)
+    return with_assumption(function, call, assumed, stated, types) if at_branch is None else at_branch
 
 
 def _equated(
@@ -152,13 +168,16 @@ def _equated(
 ) -> Function | None:
     """The function with two extents of a call equal which its relation says must be; None where it says of none, and
     for what is an assumption already."""
-    if problem.differing is None:
+    in_branch = is_in_branch(function, call)
+    if problem.differing is None or (in_branch and call.op is ASSUME_EXTENT):
         return None
     left, right = _differing(call, problem.differing, problem.values)
     for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
         if not isinstance(symbol, Symbol) or symbol not in given:
             continue
         if symbol not in (inner := set(free_vars(other))) and inner <= given:
+            if in_branch:
+                return _assumed(function, call, symbol, other, types)
             if not isinstance(symbol, Dimension):
                 return _made_equal(function, symbol, other, {symbol: other}, types)
             if (both := _within_both(symbol, other)) is not None:
@@ -169,7 +188,7 @@ def _equated(
     own = dict.fromkeys(extents_of(a.type for a in call.args))
     if const_int(assumed) is not None or (assumed not in own and stated in own):
         stated, assumed = assumed, stated
-    return _with_assumption(function, call, assumed, stated, types)
+    return with_assumption(function, call, assumed, stated, types)
 
 
 def _made_equal(
@@ -252,7 +271,8 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr,
     dims = ", ".join(dict.fromkeys(symbol.name for symbol in symbols))
     at = f" (node {', '.join(call.origin)})" if call.origin else ""
     raise ModelError(
-        f"{_text(call)}{at} does not hold for all values of {dims}: {problem}. Give the shapes of the inputs by shapes="
+        f"{call_text(call)}{at} does not hold for all values of {dims}: {problem}. "
+        "Give the shapes of the inputs by shapes="
     )
 
 
@@ -366,69 +386,9 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol, known: int) ->
     return known if holds(known) else bisect(range(other[symbol]), False, known + 1, key=holds)
 
 
-def _text(call: Call) -> str:
-    return f"{call.op.name}({', '.join(str(a.type) for a in call.args)})"
-
-
 def _with_dimensions(function: Function, found: Mapping[Expr, Expr], types: Inferences) -> Function:
     """The function with other extents in place of some of its dimensions."""
     changed = (p for p in function.params if any(symbol in found for symbol in symbols_of([p.type])))
     batch = dict.fromkeys(found.get(symbol, symbol) for symbol in function.batch)
     made = with_params(function, {p: Var(p.name, renamed(p.type, found)) for p in changed}, types)
     return replace(made, batch=tuple(symbol for symbol in batch if isinstance(symbol, Symbol)))
-
-
-def _with_assumption(function: Function, call: Call, assumed: Expr, stated: Expr, types: Inferences) -> Function:
-    """The function with an extent of a call's arguments stated in another way, which each run checks; of a call in a
-    body also."""
-    if call not in post_order(function.body):
-        told_all = _with_told_bodies_around(function, call, stated)
-        return _with_bodies_of_calls(told_all, lambda body: _with_assumption(body, call, assumed, stated, types))
-    told = tellers_of(function)
-
-    def state(argument: Node) -> Node:
-        for axis, extent in enumerate(tensor_of(argument).shape):
-            if extent is assumed:
-                argument = assume_extent(argument, axis, stated, told)
-        return argument
-
-    stating = with_inputs(call, tuple(map(state, call.args)))
-    if stating is call:
-        raise ModelError(f"{_text(call)} does not hold for all values of {assumed}: it should be {stated}")
-    return replace(function, body=inferred_anew(function.body, {call: stating}, types))
-
-
-def _with_told_bodies_around(function: Function, call: Call, stated: Expr) -> Function:
-    """The function, in which the bodies that a call stands in are told the dimensions of an extent."""
-
-    def telling(node: Node) -> Node | None:
-        stands_in = isinstance(node, Call) and any(call in nested_order(body.body) for body in bodies_of(node))
-        return with_told_bodies(node, stated, tellers_of(function)) if stands_in and isinstance(node, Call) else None
-
-    body = rewrite(function.body, telling)
-    return function if body is function.body else replace(function, body=body)
-
-
-def _with_bodies_of_calls(function: Function, change: Callable[[Function], Function]) -> Function:
-    """The function with what ``change`` makes of the bodies of its calls, and types that follow from these."""
-    changed: dict[Node, Node] = {}
-    for node in post_order(function.body):
-        bodies = bodies_of(node)
-        if isinstance(node, Call) and isinstance(node.attrs, BodyAttrs):
-            new = tuple(map(change, bodies))
-            if new != bodies:
-                attrs = node.attrs.with_bodies(new)
-                changed[node] = replace(node, attrs=attrs, result=op_of(node).infer([a.type for a in node.args], attrs))
-    return replace(function, body=inferred_anew(function.body, changed)) if changed else function
-
-
-def _without_trivial_assumptions(function: Function) -> Function:
-    """The function without those that have come true."""
-
-    def argument(node: Node) -> Node | None:
-        if isinstance(node, Call) and node.op is ASSUME_EXTENT and node.type is node.args[0].type:
-            return node.args[0]
-        return None
-
-    body = rewrite(function.body, argument)
-    return function if body is function.body else replace(function, body=body)
