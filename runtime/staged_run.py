@@ -12,8 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..artifact.extents import evaluate
-from ..artifact.model import CompiledModel
+from ..artifact.extents import dimensions_in, evaluate
 from .arrays import Array, address_of, addresses_of
 from .loaded_model import LoadedModel
 from .stage_memory import Claim, StageSegments, owned_array, release
@@ -26,9 +25,14 @@ class StagedRun:
 
     def __init__(self, loaded: LoadedModel, claim: Claim) -> None:
         self._loaded = loaded
-        self._model = model = loaded.model
+        model = loaded.model
+        self._outputs = model.outputs
         self._segments = StageSegments(model, claim)
+        self._layout = model.layout
+        self._kinds = [output.dtype.to_numpy() for output in model.outputs]
         self._frame = np.zeros(model.frame_slots, np.int64)
+        needed = {dim for output in model.outputs for extent in output.shape for dim in dimensions_in(extent)}
+        self._dim_slots = {dim: slot for slot, dim in model.numbers.items() if isinstance(dim, str) and dim in needed}
         self._born = [output.number for stage in model.body.stages for output in stage.outputs]
 
     @property
@@ -58,7 +62,7 @@ class StagedRun:
 
     def lay_out(self, dims: Sequence[int]) -> None:
         """Set what does not change between runs on these dimensions."""
-        layout = self._model.layout
+        layout = self._layout
         fixed = (*self._loaded.constant_addresses, *dims, self._segments.table)
         self._frame[layout.tensors : layout.first_local] = fixed
 
@@ -67,26 +71,26 @@ class StagedRun:
     ) -> list[Array]:
         """``buffers`` are those of the outputs, None for one to be allocated. One for an output whose size only the run
         knows may be larger: what comes back is a part of it."""
-        layout, frame = self._model.layout, self._frame
+        layout, frame = self._layout, self._frame
         frame[: layout.inputs] = addresses_of(inputs)
         frame[layout.inputs : layout.tensors] = [0 if buffer is None else address_of(buffer) for buffer in buffers]
         self._segments.give(buffers)
         if code := entry(context, address_of(frame)):
             release([int(frame[layout.output(k)]) for k in self._born if buffers[k] is None])
             self._loaded.fail(code, self.slots, self._segments.take_error())
-        return self._results(self._model, buffers)
+        return self._results(buffers)
 
-    def _results(self, model: CompiledModel, buffers: Sequence[Array | None]) -> list[Array]:
-        dims = model.dims_in(self.slots)
+    def _results(self, buffers: Sequence[Array | None]) -> list[Array]:
+        frame = self._frame
+        dims = {dim: int(frame[slot]) for dim, slot in self._dim_slots.items()}
         results: list[Array] = []
-        for number, (spec, buffer) in enumerate(zip(model.outputs, buffers, strict=True)):
+        for number, (spec, buffer) in enumerate(zip(self._outputs, buffers, strict=True)):
             if buffer is not None and number not in self._born:
                 results.append(buffer)
                 continue
             shape = tuple(evaluate(extent, dims) for extent in spec.shape)
             if buffer is None:
-                address = int(self._frame[model.layout.output(number)])
-                results.append(owned_array(address, shape, spec.dtype.to_numpy()))
+                results.append(owned_array(int(frame[self._layout.output(number)]), shape, self._kinds[number]))
             else:
                 results.append(buffer.reshape(-1)[: prod(shape)].reshape(shape))
         return results
