@@ -6,4 +6,5 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["pytest"]["ini_options"]
-sys.path += [folder for name in SETTINGS["pythonpath"] if (folder := str(ROOT / name)) not in sys.path]
+FOLDERS = [str(ROOT / name) for name in SETTINGS["pythonpath"]]
+sys.path += [folder for folder in FOLDERS if folder not in sys.path]

@@ -1,7 +1,11 @@
 """Random calls of operators and random graphs against numpy, the same at each run: a few of what ``call_campaign.py``
 draws."""
 
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import check_graph
 import check_operator
@@ -34,6 +38,13 @@ def test_random_calls_and_graphs(checker, part):
         plan = plans.draw(random.Random(f"1 {number}"), number)
         error = worker.ask(plan)["error"]
         assert error is None, f"{plan}\n{error}"
+
+
+def test_the_long_run_finds_what_tests_share():
+    command = [sys.executable, Path(__file__).with_name("call_campaign.py"), "operators", "--count=1", "--jobs=1"]
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ended = subprocess.run([*command, "--seed=1"], check=False, capture_output=True, text=True, env=own)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 def test_every_operator_is_drawn():

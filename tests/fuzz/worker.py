@@ -2,11 +2,14 @@
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
+
+from python_path import FOLDERS
 
 FOLDER = Path(__file__).parent
 SECONDS = 120
@@ -30,7 +33,10 @@ class Worker:
         if self._child is None:
             pipe, command = subprocess.PIPE, [sys.executable, str(self._script)]
             self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  close() does it
-            self._child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._log, text=True)
+            shared = os.pathsep.join([*FOLDERS, *filter(None, [os.environ.get("PYTHONPATH")])])
+            self._child = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=self._log, text=True, env=os.environ | {"PYTHONPATH": shared}
+            )
         alarm = threading.Timer(SECONDS, self._child.kill)
         alarm.start()
         with contextlib.suppress(BrokenPipeError):  # it has died since: it will not answer either
