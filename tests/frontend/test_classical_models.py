@@ -222,3 +222,21 @@ def test_rows_may_be_open():
 def test_what_does_not_fit_is_a_model_error(case, message):
     with pytest.raises(lw.ModelError, match=message):
         lw.from_onnx(model_of(case, case.versions[0]))
+
+
+@pytest.mark.slow
+def test_neighbours_fill_in_missing_values():
+    """Its branches differ in rank, and columns without a neighbour are left out at run time."""
+    converter = module("skl2onnx", package="trained")
+    imputer = module("sklearn.impute", package="trained").KNNImputer
+    known = np.random.default_rng(0).standard_normal((40, 4)).astype(np.float32)
+    known[np.random.default_rng(1).random(known.shape) < 0.2] = np.nan
+    made = imputer(n_neighbors=3).fit(known)
+    model = converter.to_onnx(made, known[:1], target_opset={"": 18, "ai.onnx.ml": 3})
+    engine = lw.Engine(lw.compile(model))
+    session = module("onnxruntime").InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    for rows in (1, 2, 7, 40):
+        x = np.roll(known, rows, axis=0)[:rows]
+        (found,) = engine(x)
+        np.testing.assert_array_equal(found, session.run(None, {session.get_inputs()[0].name: x})[0])
+        np.testing.assert_allclose(found, made.transform(x), rtol=1e-5, atol=1e-5)
