@@ -42,7 +42,7 @@ STEPPED = {
     "DynamicQuantizeMatMul": 1e-3,
     "QAttention": 1e-3,
     "MatMulNBits": 1e-3,
-    "Attention": 1e-3,
+    "Attention": 2e-3,
 }
 """The tolerances of operators that round on the way, where one step more or less may follow: to integers, or scores
 beside the large number that is added to those that a mask leaves out."""
