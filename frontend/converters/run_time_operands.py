@@ -38,6 +38,7 @@ from ...ops.families.concatenate import concatenate
 from ...ops.families.creation import arange
 from ...ops.families.gather import take
 from ...ops.families.open_extents import open_slice, positions
+from ...ops.families.pad import pad_by_extents
 from ...ops.families.reduce import any as any_of
 from ...ops.families.reduce import prod as product_of
 from ...ops.families.reduce import sum as sum_of
@@ -210,14 +211,15 @@ def padded(node: OnnxNode, mode: str) -> Node:
     rank, axes = node.rank, node.get(3)
     padded_axes = rank if axes is None else const_int(tensor_of(as_vector(axes)).shape[0])
     pads = node.finish(as_vector(node[1], None if padded_axes is None else 2 * padded_axes))
-    sources = []
-    for axis in range(rank):
-        begin, end = _widths(node, pads, axes, axis)
-        known = [node.shapes.of(node.finish(width)) for width in (begin, end)]
-        if not all(value is not None and value.item() == 0 for value in known):
-            sources.append((axis, begin, end))
+    widths = [_widths(node, pads, axes, axis) for axis in range(rank)]
+    chosen = [k for k in range(rank) if not all(_is_zero(node, width) for width in widths[k])]
+    if not chosen:
+        return node[0]
+    if _is_padded_by_counts(node, chosen, mode):
+        return _padded_by_counts(node, _widths_together(pads, axes, chosen, widths), chosen, mode)
     x: Node = node[0]
-    for axis, begin, end in sources:
+    for axis in chosen:
+        begin, end = widths[axis]
         extent = extent_as_number(node, tensor_of(x).shape[axis])
         whole = reshape(add(add(begin, extent), end), (1,))
         (count,) = node.extents_of(whole, "an extent behind the padding")
@@ -226,6 +228,47 @@ def padded(node: OnnxNode, mode: str) -> Node:
             x = concatenate([x, _row(node, x, axis)], axis)
         x = take(x, _source(index, extent, mode), axis)
     return x
+
+
+def _is_padded_by_counts(node: OnnxNode, axes: Sequence[int], mode: str) -> bool:
+    """Whether one ``pad`` adds all, which is quicker than to take elements by their positions along one axis after the
+    other: by a number that is known, or as a mirror image of axes that are not known to be empty."""
+    if mode == "constant":
+        return isinstance(node.get(2), Constant | None)
+    return mode == "reflect" and all(const_int(tensor_of(node[0]).shape[axis]) != 0 for axis in axes)
+
+
+def _is_zero(node: OnnxNode, width: Node) -> bool:
+    known = node.shapes.of(node.finish(width))
+    return known is not None and bool(known.item() == 0)
+
+
+def _widths_together(
+    pads: Node, axes: Node | None, chosen: Sequence[int], widths: Sequence[tuple[Node, Node]]
+) -> tuple[Node, Node]:
+    """How much stands before and behind the elements of each chosen axis, as two vectors."""
+    if axes is None:
+        return take(pads, integers(chosen), 0), take(pads, integers([k + len(widths) for k in chosen]), 0)
+    begins, ends = (concatenate([reshape(widths[axis][k], (1,)) for axis in chosen], 0) for k in (0, 1))
+    return begins, ends
+
+
+def _padded_by_counts(node: OnnxNode, widths: tuple[Node, Node], axes: Sequence[int], mode: str) -> Node:
+    """x with elements added by a single ``pad``, whose counts are dimensions: of each axis how many elements it has
+    then, and how many are added before it, or taken away, which are no negative numbers either."""
+    shape, zero, count = tensor_of(node[0]).shape, integers([0]), len(axes)
+    begins, ends = widths
+    wholes = add(add(begins, node.shapes.stand_for([shape[axis] for axis in axes])), ends)
+    added, taken = maximum(begins, zero), maximum(subtract(zero, begins), zero)
+    numbers = node.extents_of(concatenate([wholes, added, taken], 0), "an extent behind the padding")
+    before: list[int | Expr] = [0] * node.rank
+    after: list[int | Expr] = [0] * node.rank
+    for axis, whole, more, fewer in zip(axes, numbers, numbers[count:], numbers[2 * count :], strict=False):
+        before[axis] = simplify(as_index(more) - fewer)
+        after[axis] = simplify(as_index(whole) - shape[axis] - before[axis])
+    value = node.constant(2, "the constant value")
+    filled = value.reshape(-1)[0].item() if value is not None and value.size else 0
+    return pad_by_extents(node[0], before, after, node.shapes.inputs, mode, filled)
 
 
 def _row(node: OnnxNode, x: Node, axis: int) -> Node:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
@@ -114,6 +114,43 @@ def test_pad(mode):
     x = floats(3, 4)
     widths = [[1, 0, 2, 1], [0, 2, 0, 0], [0, 0, 0, 0], [2, 1, 1, 3]]
     check("Pad", [[x, pads] for pads in widths], opset=19, mode=mode)
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_pad_adds_by_counts_of_the_run_at_once(mode):
+    x = floats(3, 20)
+    widths = [[1, 0, 2, 19], [2, 17, 0, 1], [0, 0, 0, 0], [0, 16, 1, 3]]
+    engine = check("Pad", [[x, pads] for pads in widths], opset=19, mode=mode, open_axes=(0,))
+    used = [function.implementation for function in engine.library.functions]
+    assert [name for name in used if name.startswith("pad.")] == ["pad.generic"]
+    with pytest.raises(lw.RuntimeArgumentError, match=r"an extent behind the padding \(node the_node\)"):
+        engine([x, np.array([-4, 0, 0, 0])])
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect"])
+def test_pad_takes_away_more_than_there_is_before_it_adds(mode):
+    x = floats(3, 4)
+    engine = lw.Engine(lw.compile(model_of("Pad", [x, np.array([0] * 4)], opset=19, mode=mode), jobs=1))
+    beyond = np.pad(x, ((0, 4), (0, 0)), mode=mode)[5:]
+    np.testing.assert_array_equal(engine([x, np.array([-5, 0, 4, 0])])[0], beyond)
+    np.testing.assert_array_equal(engine([x, np.array([-1, -2, 0, 0])])[0], x[1:, 2:])
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+def test_pad_of_an_empty_axis(mode):
+    empty = np.zeros((0, 4), np.float32)
+    engine = lw.Engine(lw.compile(model_of("Pad", [empty, np.array([0] * 4)], opset=19, mode=mode), jobs=1))
+    assert engine([empty, np.array([0, 1, 0, 2])])[0].shape == (0, 7)
+
+
+@pytest.mark.parametrize("value", [np.array(2**60 + 1), np.array(True), np.array(-np.inf, np.float32)])
+def test_pad_with_a_known_number_of_each_type(value):
+    x = np.array([[3, 0], [0, 1]]).astype(value.dtype)
+    model = model_of("Pad", [x, np.array([0] * 4), value], opset=21)
+    del model.graph.input[2]
+    model.graph.initializer.append(numpy_helper.from_array(value, "i2"))
+    (found,) = lw.Engine(lw.compile(model, jobs=1))([x, np.array([1, 0, -1, 2])])
+    np.testing.assert_array_equal(found, np.pad(x[:1], ((1, 0), (0, 2)), constant_values=value))
 
 
 def test_pad_along_axes_of_the_run_and_with_widths_below_0():
