@@ -47,8 +47,8 @@ def explain(
         softmax(float32[4, 8], axes=(1,))
           → softmax.generic (10): the only one
             softmax.generic     10 valid
-            softmax.rows        15 rejected (fails: 8 >= 64)
-            softmax.short_rows  14 rejected (fails: rows of a few vectors)
+            softmax.rows        10 rejected (fails: 8 >= 64)
+            softmax.short_rows  10 rejected (fails: rows of a few vectors)
     """
     check_flag(batch_invariant, "batch_invariant")
     if isinstance(subject, Library):

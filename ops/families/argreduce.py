@@ -20,6 +20,7 @@ from ...ir.operand import Operand
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, flag
 from ..definition.attrs import Attrs, attr
+from ..definition.cost import moved
 from ..definition.folds import LONG_ROWS, SHORT_ROWS, LaneOrder, long_rows, short_rows
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -150,13 +151,13 @@ def _register(largest: bool) -> ArgReduceCall:
     def strategy(attrs: ArgReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         x = tensor_argument(inputs[0], "x")
         axis = normalize_axis(attrs.axis, x.ndim)
-        made = OpStrategy()
+        made, cost = OpStrategy(), moved([x, result])
         made.add_implementation(_compute(largest), schedule_default, f"{name}.generic")
         with made.specialized(long_rows((axis,), x.shape)):
-            made.add_implementation(_compute_rows(largest, LONG_ROWS), rows_schedule, f"{name}.rows", plevel=15)
+            made.add_implementation(_compute_rows(largest, LONG_ROWS), rows_schedule, f"{name}.rows", cost=cost)
         with made.specialized(short_rows((axis,), x.shape)):
             found = _compute_rows(largest, SHORT_ROWS)
-            made.add_implementation(found, short_rows_schedule, f"{name}.short_rows", plevel=14)
+            made.add_implementation(found, short_rows_schedule, f"{name}.short_rows", cost=cost)
         return made
 
     def make(x: Node, axis: int = 0, keepdims: bool = False, select_last_index: bool = False) -> Call:

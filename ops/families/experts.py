@@ -16,6 +16,7 @@ from ...ir.operand import Operand
 from ...te.tensor import Tensors
 from ..definition.accumulate import widened
 from ..definition.attrs import Attrs
+from ..definition.cost import moved
 from ..definition.folds import LONG_ROWS, LaneOrder, long_rows
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -82,7 +83,9 @@ def _strategy(attrs: Attrs, inputs: Sequence[Type], result: Type, target: Target
     made = OpStrategy()
     made.add_implementation(_compute(None), schedule_default, "nn.expert_dense.generic")
     with made.specialized(long_rows([2], (rows, columns, tensor_argument(inputs[0], "x").shape[1]))):
-        made.add_implementation(_compute(LONG_ROWS), rows_schedule, "nn.expert_dense.rows", plevel=15)
+        made.add_implementation(
+            _compute(LONG_ROWS), rows_schedule, "nn.expert_dense.rows", cost=moved([*inputs, result])
+        )
     return made
 
 

@@ -24,6 +24,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.attrs import Attrs, attr, positive
 from ..definition.condition import clause
+from ..definition.cost import moved
 from ..definition.folds import SHORT_ROWS, Fold, LaneOrder, are_short_rows
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
@@ -189,7 +190,9 @@ def _register(
         made.add_implementation(compute(None), reduce_schedule.for_target(target), f"{name}.generic")
         planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)
         with made.specialized(clause("planes of a few vectors", planes)):
-            made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", plevel=15)
+            made.add_implementation(
+                compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", cost=moved([x, result])
+            )
         return made
 
     return op

@@ -20,6 +20,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import axis_of, real
 from ..definition.attrs import Attrs, attr, one_of
+from ..definition.cost import moved
 from ..definition.folds import LONG_ROWS, ROWS_OF_VECTORS, LaneOrder, long_rows, rows_of_vectors
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -102,12 +103,12 @@ def _by_rows(name: str, compute: Callable[[LaneOrder | None], Compute], first: i
             else schedule_default(attrs, (anchor.result,), outputs, target)
         )
 
-    made = OpStrategy()
+    made, cost = OpStrategy(), moved([x, x])
     made.add_implementation(compute(None), schedule, f"nn.{name}.generic")
     with made.specialized(long_rows(range(first, x.ndim), x.shape)):
-        made.add_implementation(compute(LONG_ROWS), schedule, f"nn.{name}.rows", plevel=15)
+        made.add_implementation(compute(LONG_ROWS), schedule, f"nn.{name}.rows", cost=cost)
     with made.specialized(rows_of_vectors(range(first, x.ndim), x.shape)):
-        made.add_implementation(compute(ROWS_OF_VECTORS), schedule, f"nn.{name}.short_rows", plevel=14)
+        made.add_implementation(compute(ROWS_OF_VECTORS), schedule, f"nn.{name}.short_rows", cost=cost)
     return made
 
 

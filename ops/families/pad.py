@@ -18,6 +18,7 @@ from ...te.tensor import Tensors
 from ..definition.arguments import integer_list, naming
 from ..definition.attrs import Attrs, attr, one_of
 from ..definition.condition import clause
+from ..definition.cost import moved
 from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
@@ -118,7 +119,7 @@ def _strategy(attrs: PadAttrs, inputs: Sequence[Type], result: Type, target: Tar
     added = [(extent, count) for extent, count in ends if isinstance(count, Expr) or count > 0]
     if any(isinstance(count, Expr) or const_int(extent) is None for extent, count in added):
         with strategy.specialized(*(clause("less is added than there is", extent > count) for extent, count in added)):
-            strategy.add_implementation(_compute_by_less, schedule, "pad.by_less", plevel=15)
+            strategy.add_implementation(_compute_by_less, schedule, "pad.by_less", cost=moved([*inputs, result]))
     return strategy
 
 

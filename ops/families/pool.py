@@ -28,6 +28,7 @@ from ..definition import folds
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, naming, per_axis
 from ..definition.condition import Clause, clause
+from ..definition.cost import moved
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
@@ -268,17 +269,15 @@ def _add_separable(
         kind = tensor_argument(result, "result")
         return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
 
-    short_windows = clause("short windows", plan.has_short_windows)
-    with strategy.specialized(short_windows):
-        strategy.add_implementation(
-            compute, plan.schedule, "pool.separable", keeps_order=False, cost=plan.cost(x, kind)
-        )
+    short_windows, cost = clause("short windows", plan.has_short_windows), plan.cost(x, kind)
     if plan.along_rows and outputs is None and lanes >= 2 * SHORT_ROW:
-        short = replace(plan, lanes=SHORT_ROW)
+        short = replace(plan, lanes=SHORT_ROW)  # before what costs as much
         with strategy.specialized(short_windows, clause("short rows", kind.shape[plan.row] <= SHORT_ROW)):
             strategy.add_implementation(
-                compute, short.schedule, "pool.separable_short_rows", 12, keeps_order=False, cost=plan.cost(x, kind)
+                compute, short.schedule, "pool.separable_short_rows", keeps_order=False, cost=cost
             )
+    with strategy.specialized(short_windows):
+        strategy.add_implementation(compute, plan.schedule, "pool.separable", keeps_order=False, cost=cost)
 
 
 # Registration
@@ -305,7 +304,9 @@ def _register(
         _add_separable(made, attrs, inputs, result, target, fold)
         with made.specialized(*_are_whole(attrs, tensor_argument(inputs[0], "x"), tensor_argument(result, "result"))):
             compute_whole = _whole(name.removeprefix("nn."), fold, reducer)
-            made.add_implementation(compute_whole, reduce_schedule.for_target(target), f"{name}.whole", plevel=15)
+            made.add_implementation(
+                compute_whole, reduce_schedule.for_target(target), f"{name}.whole", cost=moved([*inputs, result])
+            )
         return made
 
     return op

@@ -28,6 +28,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of, flag
 from ..definition.attrs import Attrs, all_non_negative, attr
+from ..definition.cost import moved
 from ..definition.folds import (
     LONG_ROWS,
     ROWS_OF_VECTORS,
@@ -257,15 +258,16 @@ def _register(
     def strategy(attrs: ReduceAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         made = OpStrategy()
         x = tensor_argument(inputs[0], "x")
+        cost = moved([x, result])
         made.add_implementation(compute(None), schedule_default, f"{name}.generic")
         with made.specialized(long_rows(attrs.axes, x.shape)):
-            made.add_implementation(compute(LONG_ROWS), rows_schedule, f"{name}.rows", plevel=15)
+            made.add_implementation(compute(LONG_ROWS), rows_schedule, f"{name}.rows", cost=cost)
         if folds == 1:
             with made.specialized(short_rows(attrs.axes, x.shape)):
-                made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", plevel=14)
+                made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", cost=cost)
         else:
             with made.specialized(rows_of_vectors(attrs.axes, x.shape)):
-                made.add_implementation(compute(ROWS_OF_VECTORS), rows_schedule, f"{name}.short_rows", plevel=14)
+                made.add_implementation(compute(ROWS_OF_VECTORS), rows_schedule, f"{name}.short_rows", cost=cost)
         return made
 
     return op

@@ -23,6 +23,7 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
 from ..definition.attrs import Attrs, all_non_negative, attr
+from ..definition.cost import moved
 from ..definition.folds import LONG_ROWS, ROWS_OF_VECTORS, LaneOrder, long_rows, peak_of, rows_of_vectors
 from ..definition.layout_rule import ValueLayout, follow_axes, moved_axes
 from ..definition.op_group import OpGroup
@@ -125,13 +126,13 @@ def _register(name: str, description: str) -> SoftmaxCall:
 
     @register_strategy(op)
     def strategy(attrs: SoftmaxAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
-        made = OpStrategy()
+        made, cost = OpStrategy(), moved([inputs[0], result])
         made.add_implementation(_compute(name, None), _schedule, f"{name}.generic")
         shape = tensor_argument(inputs[0], "x").shape
         with made.specialized(long_rows(attrs.axes, shape)):
-            made.add_implementation(_compute(name, LONG_ROWS), _schedule, f"{name}.rows", plevel=15)
+            made.add_implementation(_compute(name, LONG_ROWS), _schedule, f"{name}.rows", cost=cost)
         with made.specialized(rows_of_vectors(attrs.axes, shape)):
-            made.add_implementation(_compute(name, ROWS_OF_VECTORS), _schedule, f"{name}.short_rows", plevel=14)
+            made.add_implementation(_compute(name, ROWS_OF_VECTORS), _schedule, f"{name}.short_rows", cost=cost)
         return made
 
     def make(x: Node, axis: PerAxis = -1) -> Call:

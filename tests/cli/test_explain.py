@@ -51,7 +51,7 @@ def test_decisions_of_a_record_are_shown_with_what_became_of_them(path, capsys, 
     unknown = lw.TuningRecord.of(call, TARGET, "matmul.paneled", [1e-6], decisions={"tile": 6})
     lw.TuningRecords.append(tmp_path / "t.jsonl", decided, unknown)
     out = output(capsys, path, "--target", TARGET, "--shape", "x=16,8", "--records", tmp_path / "t.jsonl")
-    assert "→ matmul.paneled (15): recorded on this target: 1.00 ms" in out
+    assert "→ matmul.paneled (10): recorded on this target: 1.00 ms" in out
     assert 'passed over the record of matmul.paneled {"tile":6}, 1.00 µs on this target: matmul.paneled has no' in out
     assert "what was recorded for matmul.paneled is not all legal here: rows is 14 here, as 64 is none of 1, 2, " in out
     assert 'with {"rows":64}' in out

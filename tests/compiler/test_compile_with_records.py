@@ -135,7 +135,7 @@ def test_decisions_change_the_nest_and_not_what_it_computes(function, call, impl
 def test_decisions_that_there_are_not_are_passed_over(decisions, problem):
     known = records("matmul.paneled", target=NAMED, decisions=decisions)
     _, choices, *_ = lower_function(closed(MODEL), CompileSettings(NAMED, records=known), "f")
-    assert choices[0].reason == "highest priority 15 of 2"
+    assert choices[0].reason == "highest priority 10 of 2, the least cost of 2"
     assert problem in choices[0].notes[0]
 
 

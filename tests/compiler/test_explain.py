@@ -36,8 +36,8 @@ def test_each_call_lists_its_candidates_with_priority_and_what_failed():
 def test_the_text_marks_the_choice_and_gives_reasons():
     lines = str(lw.explain(MODEL, TARGET)).splitlines()
     assert lines[0] == "for x86-64-v3, x86_64-linux-gnu"
-    assert "      → softmax.short_rows (14): highest priority 14 of 2" in lines
-    assert "        softmax.rows        15 rejected (fails: 20 >= 64)" in lines
+    assert "      → softmax.short_rows (10): highest priority 10 of 2, the least cost of 2" in lines
+    assert "        softmax.rows        10 rejected (fails: 20 >= 64)" in lines
 
 
 @pytest.mark.usefixtures("no_compiling")
@@ -126,7 +126,7 @@ def test_the_json_holds_all_that_is_shown():
     clause = {"text": "20 >= 64", "holds": False}
     rows = {
         "implementation": "softmax.rows",
-        "plevel": 15,
+        "plevel": 10,
         "clauses": [clause],
         "recorded": None,
         "refused": None,

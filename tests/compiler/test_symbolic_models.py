@@ -204,7 +204,7 @@ def test_rows_of_open_length_are_folded_in_lanes_where_they_are_long():
     x = lw.var("x", (N, W))
     library = lw.compile(lw.Function([x], lw.op.Tuple((lw.nn.softmax(x), lw.nn.sum(x, -1)))), jobs=1)
     assert chosen(library) == ["softmax.rows", "softmax.short_rows", "sum.rows", "sum.short_rows"]
-    assert library.functions[0].choices[0].reason == "where n1 >= 64: priority 15"
+    assert library.functions[0].choices[0].reason == "where n1 >= 64: priority 10"
     engine = lw.Engine(library)
     for shape in [(3, 1), (2, 63), (2, 64), (1, 97), (0, 70), (2, 0)]:
         x = normal(*shape)

@@ -2,6 +2,7 @@
 the naive loop nest and by its own schedule. An operator or an implementation without a case here is a failure."""
 
 import math
+import re
 
 import coupling
 import detection
@@ -1096,6 +1097,21 @@ def test_definitions_run_by_numpy_agree_as_well(ops, name, number):
 
 def test_every_operator_has_a_case():
     assert set(CASES) == {op.name for op in all_ops()}
+
+
+OTHER_LEVELS = r"conv\.direct|conv\.depthwise_short_rows|packed_.*_matmul\..*|packed_matmul\..*|.*\.cblas"
+"""Implementations whose priority is not that of all others: what serves if nothing else does, what packed factors are
+multiplied by, of which lower tiles serve few rows, short rows of an open length, and BLAS."""
+
+
+def test_costs_rather_than_priorities_decide_among_our_implementations(ops):
+    for cases in CASES.values():
+        for make, _, *arrays in cases:
+            call = make(*(ops.var(np.shape(a), np.asarray(a).dtype.name) for a in arrays))
+            for target in targets_of(call.op.name).values():
+                for made, _ in candidates(call, target):
+                    usual = made.plevel == strategy.DEFAULT_LEVEL
+                    assert usual or re.fullmatch(OTHER_LEVELS, made.name), made.name
 
 
 def test_every_implementation_serves_a_case(ops):

@@ -18,6 +18,7 @@ from ....schedules.default_schedule import schedule_stage
 from ....schedules.product import schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
+from ...definition.cost import moved
 from ...definition.strategy import OpStrategy
 from ..window import spatial_axes
 from .attrs import ConvAttrs
@@ -33,7 +34,7 @@ def add_batch_last(strategy: OpStrategy, problem: ConvProblem) -> None:
     tile = register_tile(problem.group_filters, batch, problem.target, kind.dtype, divides=attrs.groups > 1)
     made = BatchLast(problem.group_filters, batch, tile)
     with strategy.specialized(2 * kind.shape[-1] >= tile.lanes):
-        strategy.add_implementation(definition, made.schedule, "conv.batch_last", 15)
+        strategy.add_implementation(definition, made.schedule, "conv.batch_last", cost=moved(problem.types))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ....schedules.default_schedule import schedule_stage
 from ....schedules.product import PACKED_USES, schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor, Tensors
+from ...definition.cost import moved
 from ...definition.strategy import OpStrategy
 from ..window import spatial_axes
 from .attrs import ConvAttrs
@@ -40,7 +41,7 @@ def add_channels_last(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     made = ChannelsLast(problem)
     if made.within_groups:
-        strategy.add_implementation(definition, made.schedule, "conv.channels_last", 15)
+        strategy.add_implementation(definition, made.schedule, "conv.channels_last", cost=moved(problem.types))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,9 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
                 )
     elif problem.outputs is not None and problem.held_in(Layout(f"N{spatial_axes(problem.rank)}C")):
         with strategy.specialized(alone, clause("one filter a channel", problem.group_filters == 1)):
-            strategy.add_implementation(definition, made.schedule_channels, "conv.depthwise_channels_last", plevel=25)
+            strategy.add_implementation(
+                definition, made.schedule_channels, "conv.depthwise_channels_last", cost=moved(problem.types)
+            )
 
 
 def axes_of_rows(call: Call) -> int | None:

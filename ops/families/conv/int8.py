@@ -21,6 +21,7 @@ from ....ir.makers import as_index
 from ....ir.row_major import unravel_index
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensor, Tensors
+from ...definition.cost import moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, Stages
 from ..byte_words import BYTES, ByteProduct
@@ -124,24 +125,26 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     if not (problem.is_plain and (packed or problem.has_plain_kernel)):
         return
 
-    def offer(made: ByteConv, name: str, plevel: int) -> None:
-        strategy.add_implementation(made.compute, made.schedule, name, plevel)
+    def offer(made: ByteConv, name: str) -> None:
+        strategy.add_implementation(made.compute, made.schedule, name, cost=cost)
+
+    cost = moved(problem.types)
 
     if not packed and _has_words_of_taps(problem):
         floats = ByteFloats(problem)
         if floats.is_exact and problem.is_depthwise and not problem.target.multiplies_bytes:
-            strategy.add_implementation(floats.compute, floats.schedule, "conv.bytes_floats", 16)
-        offer(ByteConv(TapWords(problem), flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_taps", 15)
+            strategy.add_implementation(floats.compute, floats.schedule, "conv.bytes_floats", cost=cost)
+        offer(ByteConv(TapWords(problem), flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_taps")
         return
     words, outputs = ChannelWords(problem), problem.outputs
     if outputs is not None:
         flat = Flat.of(problem, outputs, words.count_of_filter)
         if problem.is_pointwise:
-            offer(ByteConv(words, definition, Pointwise(flat, pack=True)), "conv.bytes_pointwise", 20)
+            offer(ByteConv(words, definition, Pointwise(flat, pack=True)), "conv.bytes_pointwise")
         else:
-            offer(ByteConv(words, definition, Shifted(flat)), "conv.bytes_shifted", 15)
+            offer(ByteConv(words, definition, Shifted(flat)), "conv.bytes_shifted")
     elif problem.is_pointwise:
         rows = InRows(OpenRows(problem.group_filters))
-        offer(ByteConv(words, one_row_definition, rows), "conv.bytes_open_pointwise", 17)
+        offer(ByteConv(words, one_row_definition, rows), "conv.bytes_open_pointwise")
     else:
-        offer(ByteConv(words, flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_open", 17)
+        offer(ByteConv(words, flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_open")

@@ -30,6 +30,7 @@ from ....te.tensor import Tensors
 from ...definition.accumulate import narrowed, widened
 from ...definition.arguments import PerAxis, integer_list, naming, per_axis
 from ...definition.attrs import Attrs, all_non_negative, all_positive, attr, positive
+from ...definition.cost import moved
 from ...definition.nn_module import with_options_of
 from ...definition.registry import Op, OpPattern, register_op
 from ...definition.relations import same_dtype, same_extent, tensor_argument
@@ -310,7 +311,9 @@ def _strategy(attrs: ConvTransposeAttrs, inputs: Sequence[Type], result: Type, t
     wide = kind.dtype.storage_bits >= 32 and const_int(kind.shape[0]) != 0
     if shape is not None and 0 not in shape and inner and wide and math.prod(attrs.strides) <= MOST_PHASES:
         phased = Phased(attrs, known_window(weight.shape[2:]), shape[0], shape[1:], target, kind)
-        strategy.add_implementation(phased.compute, phased.schedule, "conv_transpose.phased", plevel=15)
+        strategy.add_implementation(
+            phased.compute, phased.schedule, "conv_transpose.phased", cost=moved([*inputs, result])
+        )
     return strategy
 
 

@@ -119,8 +119,8 @@ def _strategy(attrs: BatchMatmulAttrs, inputs: Sequence[Type], result: Type, tar
                 compute,
                 made.schedule,
                 f"batch_{made.name}",
-                made.plevel,
-                made.keeps_order,
+                keeps_order=made.keeps_order,
+                cost=made.cost,
                 direct=made.direct,
                 sums=made.sums,
             )

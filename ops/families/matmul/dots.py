@@ -121,7 +121,7 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     dots = Dots(*tile, lanes, product.transposed)
     with strategy.specialized(few <= _most(product, lanes)):
         strategy.add_implementation(
-            dots.compute, dots.schedule, "matmul.dots", plevel=17, keeps_order=not kind.is_float, cost=product.moved()
+            dots.compute, dots.schedule, "matmul.dots", keeps_order=not kind.is_float, cost=product.moved()
         )
 
 

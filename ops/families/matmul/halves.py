@@ -169,10 +169,11 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
     sums = accumulator(kind)
     if not kind.is_float or kind is sums or product.right.dtype is not kind:
         return
-    offers = [("matmul.widened", 15, Widened, of_factors(product, product.reduction_extent, sums))]
+    offers = [("matmul.widened", Widened, of_factors(product, product.reduction_extent, sums))]
     if kind is BFLOAT16 and multiplies_pairs(target):
-        offers.append(("matmul.pairs", 16, Pairs, of_factors(product, count_pairs(product.reduction_extent), INT32)))
-    for name, plevel, implementation, factors in offers:
+        pairs = of_factors(product, count_pairs(product.reduction_extent), INT32)
+        offers.insert(0, ("matmul.pairs", Pairs, pairs))  # preferred where both cost as much
+    for name, implementation, factors in offers:
         tile = factor_blocking(factors, target).tile
         plan = factor_plan(factors, tile, True, target)
         made = implementation(plan, product.reduction_extent, product.transposed)
@@ -180,7 +181,6 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
             computing(product, made.compute),
             made.schedule,
             name,
-            plevel,
             keeps_order=implementation is Widened,
             cost=factor_cycles(factors, tile, [product.left, product.right], target),
         )

@@ -163,24 +163,16 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     tile = byte_tile(product, target)
     pack = product.transposed or product.rows > tile.rows
     paneled = BytePaneled(tile, product.reduction_extent, product.transposed, pack)
-    strategy.add_implementation(
-        computing(product, paneled.compute),
-        paneled.schedule,
-        "matmul.bytes",
-        15,
-        cost=word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right]),
-        sums=EXACT,
-    )
-    if not product.transposed:
+    moves = product.moved() + PACKED * moved([product.right])
+    cost = word_cycles(product, tile, target) + moves
+    if not product.transposed:  # before panels that cost as much
         tile = few_rows_tile(product, target)
         in_place = BytePaneled(tile, product.reduction_extent, transposed=False, pack=False)
-        cost = word_cycles(product, tile, target) + product.moved() + PACKED * moved([product.right])
+        few = min(word_cycles(product, tile, target) + moves, cost)
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(
-                computing(product, in_place.compute),
-                in_place.schedule,
-                "matmul.bytes_few_rows",
-                16,
-                cost=cost,
-                sums=EXACT,
+                computing(product, in_place.compute), in_place.schedule, "matmul.bytes_few_rows", cost=few, sums=EXACT
             )
+    strategy.add_implementation(
+        computing(product, paneled.compute), paneled.schedule, "matmul.bytes", cost=cost, sums=EXACT
+    )

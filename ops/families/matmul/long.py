@@ -102,6 +102,5 @@ def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, tar
         compute,
         made.schedule,
         "matmul.long",
-        plevel=18,
         cost=cycles + product.moved() + SUMS * product.batch * rows * vectors * (product.reduction_extent // terms),
     )

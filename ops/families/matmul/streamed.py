@@ -124,6 +124,5 @@ def add_streamed(strategy: OpStrategy, compute: Compute, product: MatrixProduct,
         compute,
         streamed.schedule,
         "matmul.streamed",
-        plevel=18,
         cost=cost,
     )
