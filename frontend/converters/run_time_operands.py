@@ -223,10 +223,9 @@ def padded(node: OnnxNode, mode: str) -> Node:
         extent = extent_as_number(node, tensor_of(x).shape[axis])
         whole = reshape(add(add(begin, extent), end), (1,))
         (count,) = node.extents_of(whole, "an extent behind the padding")
-        index = subtract(numbers_up_to(node, count), begin)
         if mode == "constant":
             x = concatenate([x, _row(node, x, axis)], axis)
-        x = take(x, _source(index, extent, mode), axis)
+        x = take(x, _source(numbers_up_to(node, count), extent, begin, end, mode), axis)
     return x
 
 
@@ -300,9 +299,11 @@ def _widths(node: OnnxNode, pads: Node, axes: Node | None, axis: int) -> tuple[N
     return begin, end
 
 
-def _source(index: Node, extent: Node, mode: str) -> Node:
-    """Where the elements of a padded axis come from."""
+def _source(numbers: Node, extent: Node, begin: Node, end: Node, mode: str) -> Node:
+    """Where the elements of a padded axis come from, of which these are the numbers. What wraps is what is left where
+    elements are taken away at the other end."""
     zero, one = integers(0), integers(1)
+    index = subtract(numbers, begin)
     last = subtract(extent, one)
     match mode:
         case "reflect":
@@ -310,7 +311,9 @@ def _source(index: Node, extent: Node, mode: str) -> Node:
             turned = mod(absolute(index), period)
             return minimum(turned, subtract(period, turned))
         case "wrap":
-            return mod(index, maximum(extent, one))
+            taken, taken_behind = (maximum(subtract(zero, width), zero) for width in (begin, end))
+            left = subtract(subtract(extent, taken), taken_behind)
+            return add(taken, mod(subtract(index, taken), maximum(left, one)))
         case "constant":
             return where(logical_and(greater_equal(index, zero), less(index, extent)), index, extent)
         case _:

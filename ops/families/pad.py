@@ -62,7 +62,8 @@ def _relation(types: Sequence[Type], attrs: PadAttrs) -> Type:
         raise TypeInferenceError(f"padding is given for {len(attrs.before)} and {len(attrs.after)} of {x.ndim} axes")
     extents = []
     for axis, (extent, b, a) in enumerate(zip(x.shape, *_counts(attrs, types), strict=True)):
-        if attrs.mode != "constant" and const_int(extent) == 0 and (b, a) != (0, 0):
+        adds = any(not isinstance(number, int) or number for number in (b, a))
+        if attrs.mode != "constant" and const_int(extent) == 0 and adds:
             raise TypeInferenceError(f"axis {axis} is empty: there is nothing to pad it with by {attrs.mode!r}")
         extents.append(simplify(extent + b + a))
     return TensorType(tuple(extents), x.dtype)

@@ -136,6 +136,16 @@ def test_pad_takes_away_more_than_there_is_before_it_adds(mode):
     np.testing.assert_array_equal(engine([x, np.array([-1, -2, 0, 0])])[0], x[1:, 2:])
 
 
+def test_pad_wraps_what_is_left_where_elements_are_taken_away():
+    """As onnxruntime does; the standard does not say."""
+    x = np.arange(5, dtype=np.float32)
+    engine = lw.Engine(lw.compile(model_of("Pad", [x, np.array([0] * 2)], opset=19, mode="wrap"), jobs=1))
+    for begin, end in ((-2, 2), (-1, 1), (1, -2), (2, -1), (-1, -2), (2, 7)):
+        left = x[max(-begin, 0) : 5 - max(-end, 0)]
+        wanted = np.pad(left, (max(begin, 0), max(end, 0)), mode="wrap")
+        np.testing.assert_array_equal(engine([x, np.array([begin, end])])[0], wanted)
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 def test_pad_of_an_empty_axis(mode):
     empty = np.zeros((0, 4), np.float32)

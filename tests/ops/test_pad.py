@@ -65,6 +65,14 @@ def test_negative_counts_take_elements_away(ops):
     np.testing.assert_array_equal(found, np.pad(x[1:, :-2], ((0, 1), (2, 0))))
 
 
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_an_empty_axis_is_not_padded_by_open_counts(ops, mode):
+    n = te.var("n")
+    x, of = Var("x", tensor_type((0, 3), "float32")), Var("of", tensor_type((n,), "bool"))
+    with pytest.raises(TypeInferenceError, match="axis 0 is empty: there is nothing to pad it with"):
+        pad_by_extents(x, [n, 0], [0, 0], [of], mode)
+
+
 def test_padding_that_does_not_fit_is_refused(ops):
     with pytest.raises(TypeInferenceError, match="padding is given for 1 and 2 axes"):
         pad(ops.var((2, 3)), (1,), (1, 1))
