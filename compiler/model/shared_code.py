@@ -140,7 +140,7 @@ def _families(known: Sequence[Extents]) -> Iterator[_Family]:
 
 def _places(extents: Extents) -> Iterator[tuple[int, ...]]:
     """For each number among the extents, where it stands."""
-    for number in {extent: None for extent in extents if isinstance(extent, int)}:
+    for number in dict.fromkeys(extent for extent in extents if isinstance(extent, int)):
         yield tuple(at for at, extent in enumerate(extents) if extent == number)
 
 

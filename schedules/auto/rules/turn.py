@@ -14,7 +14,7 @@ from ...register_transpose import turn_tiles
 from ..sketch import ScheduleRule, StageSketch
 
 MOST_LANES = 16
-"""Of narrow elements, whole vectors would be tiles of many instructions."""
+"""The side of a square at most: of narrow elements, one as wide as a vector would take too many instructions."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

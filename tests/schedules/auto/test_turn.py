@@ -61,6 +61,7 @@ def test_bytes_are_turned_in_tiles_of_sixteen():
     inputs, Y, reference = across((1, 40, 33), "int8")
     x = np.arange(-60, 60, dtype=np.int8)[np.arange(1 * 40 * 33).reshape(1, 40, 33) % 120]
     schedule = decided(Y)
+    assert {d.name: d.value for d in schedule.decisions}["Y.side"] == 16
     found = np.zeros((1, 33, 40), np.int8)
     lw.build(schedule, [*inputs, Y], target=TARGET)(x, found)
     np.testing.assert_array_equal(found, reference(x))
