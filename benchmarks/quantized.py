@@ -1,19 +1,20 @@
-"""Quantized models beside onnxruntime, and beside their own float32: ``python benchmarks/quantized.py``.
+"""Quantized models beside onnxruntime and OpenVINO, and our own float32: ``python benchmarks/quantized.py``.
 
 onnxruntime's quantiser makes them, of the graphs of ``model_graphs.py``: QDQ with unsigned and with signed activations,
 by tensor and by channel; dynamically; and its converter makes float16. Without an instruction for four products of
 bytes, onnxruntime adds pairs of products of unsigned by signed bytes in int16, and saturates; of signed activations it
-is exact. Times are those of the thread, in turns, one thread each. The errors are the largest and the mean distance of
-the first result from onnxruntime's without optimization.
+is exact. Times are the shortest of the processor, in turns in one process, one thread each; float32 is measured with
+the default arithmetic and with direct products. The errors are the largest and the mean distance of the first result
+from onnxruntime's without optimization.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import model_graphs
@@ -25,6 +26,13 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 from onnxruntime.transformers.float16 import convert_float_to_float16
 
 import loopwright as lw
+from loopwright.runtime.contenders.peers import (
+    LIBRARY,
+    OURS,
+    prepare_loopwright,
+    prepare_onnxruntime,
+    prepare_openvino,
+)
 
 WORDS = 5_000
 MODELS: Mapping[str, Callable[[], onnx.ModelProto]] = {
@@ -73,7 +81,7 @@ def write(model: onnx.ModelProto, form: str, folder: Path) -> Path:
     return made
 
 
-def session(path: Path, level: LEVELS) -> onnxruntime.InferenceSession:
+def onnxruntime_session(path: Path, level: LEVELS) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = level
@@ -85,35 +93,54 @@ def distance(a: np.ndarray, b: np.ndarray) -> str:
     return f"{apart.max():.2g}, {apart.mean():.2g}"
 
 
-def measure(name: str, forms: list[str], rounds: int) -> None:
-    """Print a line for each form of a model."""
-    model = MODELS[name]()
-    feeds = model_graphs.feeds(model, WORDS)
-    calls: dict[str, Callable[[], object]] = {}
-    errors = {}
-    for form in forms:
-        with tempfile.TemporaryDirectory() as folder:
-            path = write(model, form, Path(folder))
-            arithmetic = "direct" if form == "float32" else "fast"
-            engine = lw.Engine(lw.compile(path, arithmetic=arithmetic), threads=1)
-            optimized, plain = (session(path, level) for level in (LEVELS.ORT_ENABLE_ALL, LEVELS.ORT_DISABLE_ALL))
-        wanted = plain.run(None, feeds)[0]
-        errors[form] = distance(engine(feeds)[0], wanted), distance(optimized.run(None, feeds)[0], wanted)
-        calls[form] = lambda engine=engine: engine(feeds)
-        calls[f"onnxruntime {form}"] = lambda optimized=optimized: optimized.run(None, feeds)
-    times: dict[str, list[float]] = {label: [] for label in calls}
+Calls = dict[str, Callable[[], object]]
+
+
+def prepare(model: onnx.ModelProto, form: str, feeds: Mapping[str, np.ndarray]) -> tuple[Calls, str]:
+    """The contenders for a form of a model, and how far the first two are from what no optimization gives."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(model, form, Path(folder))
+        library, library_path = lw.compile(path), Path(folder) / LIBRARY
+        library.save(library_path)
+        calls: Calls = {
+            OURS: prepare_loopwright(library_path, feeds, 1),
+            "onnxruntime": prepare_onnxruntime(path, feeds, 1),
+            "openvino": prepare_openvino(path, feeds, 1),
+        }
+        if form == "float32":
+            direct = lw.Engine(lw.compile(path, arithmetic="direct"), threads=1)
+            calls["direct"] = direct.bind(feeds)
+        wanted = onnxruntime_session(path, LEVELS.ORT_DISABLE_ALL).run(None, dict(feeds))[0]
+    own, peer = (distance(calls[name]()[0], wanted) for name in (OURS, "onnxruntime"))
+    return calls, f"{own} (onnxruntime {peer})"
+
+
+def shortest(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """The shortest time of the processor that a call takes, of calls in turns; all threads of the process count, since
+    OpenVINO computes in one of its own."""
+    times = dict.fromkeys(calls, math.inf)
     for _ in range(rounds):
         for label, call in calls.items():
             call()
-            start = time.thread_time()
+            start = time.process_time()
             call()
-            times[label].append(time.thread_time() - start)
-    medians = {label: statistics.median(found) for label, found in times.items()}
+            times[label] = min(times[label], time.process_time() - start)
+    return times
+
+
+def measure(name: str, forms: Sequence[str], rounds: int) -> None:
+    """Print a line for each form of a model."""
+    model = MODELS[name]()
+    feeds = model_graphs.feeds(model, WORDS)
+    prepared = {form: prepare(model, form, feeds) for form in forms}
+    calls = {f"{form} {who}": call for form, (found, _) in prepared.items() for who, call in found.items()}
+    times = shortest(calls, rounds)
     for form in forms:
-        own, peer = medians[form], medians[f"onnxruntime {form}"]
-        beside = f", {medians['float32'] / own:.2f}× our float32" if "float32" in forms else ""
-        print(f"{name} {form}: {own * 1e3:.2f} ms, {peer / own:.2f}× onnxruntime{beside}; ", end="")
-        print(f"errors {errors[form][0]} (onnxruntime {errors[form][1]})", flush=True)
+        own = times[f"{form} {OURS}"]
+        peers = ", ".join(f"{times[f'{form} {peer}'] / own:.2f}× {peer}" for peer in ("onnxruntime", "openvino"))
+        beside = [f"{times[f'float32 {who}'] / own:.2f}×" for who in (OURS, "direct") if f"float32 {who}" in times]
+        more = f"; {' and '.join(beside)} our float32, direct" if beside and form != "float32" else ""
+        print(f"{name} {form}: {own * 1e3:.2f} ms, {peers}{more}; errors {prepared[form][1]}", flush=True)
 
 
 def main() -> None:
