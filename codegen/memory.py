@@ -14,6 +14,7 @@ from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
+from .byte_lookup import is_byte_table, look_up
 from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
 from .lane_compare import LaneMasks
 from .lanes import Splat
@@ -321,6 +322,11 @@ class MemoryEmitter:
 
     def _gather(self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None) -> llvm_ir.Value:
         kind = vector_of(memory_element(buffer.dtype), index.dtype.lanes)
+        if is_byte_table(buffer, self._target):
+            found = look_up(
+                self.builder, *self._address(buffer, _index_constant(0), inbounds=True), self._value_of(index)
+            )
+            return found if mask is None else self.builder.select(mask, found, same_lanes(found, 0))
         pointers = self._lane_pointers(buffer, index, inbounds=mask is None)
         everywhere = splat(self.builder, llvm_ir.Constant(I1, 1), kind.count)
         align = llvm_ir.Constant(I32, buffer.dtype.storage_bytes)

@@ -35,6 +35,7 @@ from .families.binary import (
     subtract,
 )
 from .families.branch import cond
+from .families.byte_table import byte_table
 from .families.cast import bitcast, cast
 from .families.col2im import col2im
 from .families.concatenate import concatenate
@@ -167,6 +168,7 @@ __all__ = [
     "bitwise_or",
     "bitwise_xor",
     "broadcast_to",
+    "byte_table",
     "cast",
     "ceil",
     "celu",

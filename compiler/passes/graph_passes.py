@@ -32,6 +32,7 @@ from .simplify_inference import simplify_inference
 from .sink_dequantize import sink_dequantize
 from .split_elementwise import split_elementwise
 from .split_products import split_products
+from .tabulate_bytes import tabulate_bytes
 from .turn_weights import turn_weights
 from .unsigned_bytes import unsigned_bytes
 from .widen_halves import widen_halves
@@ -60,6 +61,8 @@ def run_graph_passes(
         function = timed(unsigned_bytes, timed(sink_dequantize, function))
         function = timed(repeat_dequantize, timed(merge_scales, timed(integer_products, function)))
     if evaluate is not None:
+        if not options.is_strict:
+            function = timed(tabulate_bytes, function, settings.target)
         function = timed(fold_constants, function, evaluate)
         while (known := timed(with_known_births, function)) is not function:
             function = timed(fold_constants, timed(settle_dimensions, known, is_body), evaluate)

@@ -132,6 +132,12 @@ def draw_dequantize(d):
     )
 
 
+def draw_byte_table(d):
+    kind, given = d.one("int8", "uint8"), d.one("int8", "uint8")
+    inputs = (Input(d.shape(0, 4, empty=True), given, *integer_range(given)), Input((256,), kind, *integer_range(kind)))
+    return Case(nn.byte_table, lambda x, table: table[x.view(np.uint8)], inputs)
+
+
 def draw_clip(d):
     low = d.int(-3, 1)
     high = low + d.int(0, 3)
@@ -310,6 +316,7 @@ DRAWS = {
     "where": draw_where,
     "clip": draw_clip,
     "quantize": draw_quantize,
+    "byte_table": draw_byte_table,
     "dequantize": draw_dequantize,
     "bitcast": draw_bitcast,
     "cast": draw_cast,

@@ -478,6 +478,15 @@ CASES = {
         )
         for kind, low, high in (("uint8", 0, 256), ("int8", -128, 128), ("int32", -(1 << 20), 1 << 20))
     ],
+    "byte_table": [
+        (
+            nn.byte_table,
+            lambda x, table: table[x.view(np.uint8)],
+            integers(3, 90, low=low, high=low + 256, kind=kind),
+            integers(256, low=-128, high=128, kind="int8"),
+        )
+        for kind, low in (("uint8", 0), ("int8", -128))
+    ],
     "full": [(lambda: nn.full((2, 3), 1.5), lambda: np.full((2, 3), 1.5))],
     "arange": [(lambda: get_op("arange")(attrs=get_op("arange").attrs(2, 3, 5)), lambda: np.arange(2, 17, 3))],
     "one_hot": [
