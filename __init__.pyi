@@ -86,13 +86,13 @@ from .schedules.auto.sketch import StageSketch as StageSketch
 from .te.tensor import Tensor as Tensor
 from .tuning.candidate import TuningCandidate as TuningCandidate
 from .tuning.report import TuningReport as TuningReport
+from .tuning.schedule_search import ScheduleTuning as ScheduleTuning
 from .tuning.searcher import Searcher as Searcher
 from .tuning.space import Space as Space
 from .tuning.task import TuningTask as TuningTask
 from .tuning.tasks import tasks as tasks
 from .tuning.tried_schedule import TriedSchedule as TriedSchedule
 from .tuning.tune import tune as tune
-from .tuning.tune_schedule import ScheduleTuning as ScheduleTuning
 from .tuning.tune_schedule import tune_schedule as tune_schedule
 
 __version__: str

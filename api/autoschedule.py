@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from ..base.choices import check_count
@@ -9,6 +10,8 @@ from ..base.errors import RuntimeArgumentError
 from ..base.garbage import rare_collections
 from ..base.target import Target
 from ..codegen.host import resolve_target
+from ..compiler.selection.recorded_schedule import recorded_schedule
+from ..compiler.selection.records import TuningRecords, records_from
 from ..lowering.schedule import Schedule
 from ..schedules.auto.candidates import Scheduling
 from ..schedules.auto.rules.default_rules import RULES
@@ -27,6 +30,7 @@ def autoschedule(
     seed: int = 0,
     rules: Sequence[ScheduleRule] | None = None,
     reassociate: bool = True,
+    records: TuningRecords | str | os.PathLike[str] | None = None,
 ) -> Schedule:
     """A schedule for any tensors, the best of ``candidates`` that rules make of public primitives, without measuring.
 
@@ -36,9 +40,12 @@ def autoschedule(
     model of a core predicts what the lowered loop nest of each candidate takes, and the best is given, which is never
     worse by the model than that of ``lw.default_schedule``. ``seed`` repeats the search.
 
-    ``reassociate`` lets it fold sums in another order; builds with strict precision need it to be False. Raises
-    ``ScheduleError`` where an output is not computed, and ``RuntimeArgumentError`` for other arguments that do not fit
-    and for rules that raise errors of their own; a step that is refused only drops a candidate.
+    ``reassociate`` lets it fold sums in another order; builds with strict precision need it to be False. Where
+    ``records``, a file of tuning records or ``lw.TuningRecords``, have a schedule of the same expression for the target
+    or a close one, as ``lw.tune_schedule`` keeps them, that one is given, and nothing is searched. Raises
+    ``ScheduleError`` where an output is not computed, ``RecordError`` for a file that cannot be read, and
+    ``RuntimeArgumentError`` for other arguments that do not fit and for rules that raise errors of their own; a step
+    that is refused only drops a candidate.
 
     >>> import loopwright as lw
     >>> from loopwright import te
@@ -53,8 +60,9 @@ def autoschedule(
     check_count(candidates, "candidates", 1)
     check_count(seed, "seed")
     of = Scheduling(tensors, resolve_target(target), checked_rules(rules), reassociate)
+    known = records_from(records)
     with rare_collections():
-        return search(of, candidates, seed).schedule
+        return recorded_schedule(of, known) or search(of, candidates, seed).schedule
 
 
 def checked_rules(rules: object) -> Sequence[ScheduleRule]:

@@ -21,7 +21,7 @@ from ..runtime.library import Library
 from .bounds import is_clear
 from .candidate import TuningCandidate
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS, TuningJob, compile_job, measure_job, model_job
-from .outcome import Outcome, OutcomeKind
+from .outcome import LOST, Outcome, OutcomeKind
 from .paired_rounds import RoundLimits
 from .task import FusedUse, TuningTask
 from .workers import LocalWorkers, SubmitsJobs, do_all
@@ -165,7 +165,7 @@ class JobBench:
             found += self._outcomes([job], [1])
             if not found[-1].is_timed:
                 return found[-1]
-        return _pooled(found)
+        return pooled(found)
 
     def model(self, records: TuningRecords) -> Outcome:
         """The outcome of the model by records, beside the same model without any, which is compiled once."""
@@ -255,14 +255,13 @@ class JobBench:
 
     def _outcomes(self, jobs: Sequence[TuningJob], counts: Sequence[int]) -> list[Outcome]:
         """The outcomes of the items of jobs, in order."""
-        lost = Outcome(OutcomeKind.LOST, detail="its worker was lost, again and again")
         found = []
         for answer, count in zip(do_all(self._workers, jobs), counts, strict=True):
-            found += [lost] * count if answer is None else [Outcome.of(each) for each in answer["answers"]]
+            found += [LOST] * count if answer is None else [Outcome.of(each) for each in answer["answers"]]
         return found
 
 
-def _pooled(found: Sequence[Outcome]) -> Outcome:
+def pooled(found: Sequence[Outcome]) -> Outcome:
     """The outcomes of several processes as one: all of their rounds. One that found no gain counts for all."""
     ratios = _together(found)
     low, high = median_interval(ratios)

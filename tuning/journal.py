@@ -9,6 +9,7 @@ from pathlib import Path
 from ..artifact.records.record_file import append_notes, append_records, read_trials
 from ..artifact.records.trial import Trial
 from ..artifact.records.withdrawal import Withdrawal
+from ..base.errors import RecordError
 from ..compiler.selection.records import NO_RECORDS, TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord
 from .candidate import TuningCandidate
@@ -20,18 +21,26 @@ CONFIRMED = " (confirmed)"
 """Behind the name of an implementation: what a comparison in new processes gave."""
 
 
-class Journal:
-    """The lines of a file. Mutable: it grows with the file. Raises ``RecordError`` for a file that cannot be read."""
+def records_path(given: object) -> Path:
+    """The path of a file of records that a user gives. Raises ``RecordError`` for anything else."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise RecordError(f"records should be the path of a file to keep them in, found {given!r}")
+    return Path(given)
 
-    def __init__(self, path: str | os.PathLike[str], threads: int) -> None:
-        self.path = Path(path)
+
+class Journal:
+    """The lines of a file, or of none where ``path`` is None. Mutable: it grows with the file. Raises ``RecordError``
+    for a file that cannot be read."""
+
+    def __init__(self, path: str | os.PathLike[str] | None, threads: int) -> None:
+        self.path = None if path is None else Path(path)
         self.threads = threads
-        found = read_trials(self.path) if self.path.exists() else ()
+        found = read_trials(self.path) if self.path is not None and self.path.exists() else ()
         self._known = {(t.task, t.implementation, t.decisions): t for t in found if t.threads == threads}
 
     def records(self) -> TuningRecords:
         """The records in the file, as it is now."""
-        return TuningRecords.load(self.path) if self.path.exists() else NO_RECORDS
+        return TuningRecords.load(self.path) if self.path is not None and self.path.exists() else NO_RECORDS
 
     def find(self, task: str, implementation: str, decisions: str | None) -> Outcome | None:
         """What came of a candidate, in this run or in an earlier one."""
@@ -69,16 +78,19 @@ class Journal:
             for implementation, decisions, found in outcomes
             if found.kind not in UNNOTED
         ]
-        append_notes(self.path, trials)
+        if self.path is not None:
+            append_notes(self.path, trials)
         self._known.update({(t.task, t.implementation, t.decisions): t for t in trials})
 
     def add(self, record: TuningRecord) -> None:
         """Write a record."""
-        append_records(self.path, [record])
+        if self.path is not None:
+            append_records(self.path, [record])
 
     def withdraw(self, records: Iterable[TuningRecord], why: str) -> None:
         """Take records back."""
-        append_notes(self.path, [Withdrawal.of(record, why) for record in records])
+        if self.path is not None:
+            append_notes(self.path, [Withdrawal.of(record, why) for record in records])
 
 
 def confirmation_of(candidate: TuningCandidate) -> tuple[str, str | None]:

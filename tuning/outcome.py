@@ -55,3 +55,6 @@ class Outcome(BriefRepr):
     def of(cls, answer: dict[str, Any]) -> Outcome:
         """What a worker answered."""
         return cls(**{**answer, "kind": OutcomeKind(answer["kind"])})
+
+
+LOST = Outcome(OutcomeKind.LOST, detail="its worker was lost, again and again")

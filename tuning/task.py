@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..artifact.records.workload import TensorKey, Workload
+from ..artifact.records.workload import Workload
 from ..base.brief import BriefRepr
 from ..base.quantities import count_text, share_text
 from ..compiler.selection.choices import call_text
@@ -17,9 +16,7 @@ from ..graph.node import Call, Function
 from ..graph.types import leaf_types
 from .candidate import TuningCandidate, decided_of
 from .space import CallSpace
-
-STARTS = 6
-"""Candidates of records of other targets and shapes that a search begins with, at most."""
+from .starts import STARTS, closest_records
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,28 +71,11 @@ class TuningTask(BriefRepr):
 
 def _starts(task: TuningTask, records: TuningRecords) -> Sequence[TuningCandidate]:
     """What records say of this workload on any target, then of those of the same operator that are the closest."""
-    own = [match.record for match in records.lookup(task.workload, task.settings.target)]
-    others = sorted(
-        (r for r in records if r.workload.op == task.workload.op and r not in own),
-        key=lambda r: (r.target.cpu != task.settings.target.cpu, _distance(r.workload, task.workload)),
+    workload, target = task.workload, task.settings.target
+    known = closest_records(workload, target, records, lambda other: other.op == workload.op)
+    candidates = (
+        TuningCandidate(record.implementation, tuple(decided_of(record.decisions).items()))
+        for record in known
+        if record.trace_text is None
     )
-    found: dict[tuple[str, str | None], TuningCandidate] = {}
-    for record in (*own, *others):
-        if record.trace_text is None:
-            decided = tuple(decided_of(record.decisions).items())
-            candidate = TuningCandidate(record.implementation, decided)
-            found.setdefault(candidate.key, candidate)
-    return list(found.values())[:STARTS]
-
-
-def _distance(one: Workload, other: Workload) -> float:
-    """How many times as large the extents of two workloads are, multiplied; infinite where those are of other ranks."""
-    pairs = list(zip(one.arguments, other.arguments, strict=False))
-    if len(one.arguments) != len(other.arguments) or any(len(a.shape) != len(b.shape) for a, b in pairs):
-        return math.inf
-    return sum(_steps(a, b) for a, b in pairs)
-
-
-def _steps(one: TensorKey, other: TensorKey) -> float:
-    pairs = zip(one.shape, other.shape, strict=True)
-    return sum(abs(math.log2((a + 1) / (b + 1))) for a, b in pairs) + (one.dtype != other.dtype)
+    return list({candidate.key: candidate for candidate in candidates}.values())[:STARTS]

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy.typing as npt
 
 from ..api.compile import compile
 from ..api.model_graph import planned_graph
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
-from ..base.errors import RecordError
+from ..base.errors import RuntimeArgumentError
 from ..base.target import Target
 from ..codegen.host import resolve_target
 from ..compiler.selection.records import TuningRecords
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
 from ..runtime.library import Library
+from ..te.tensor import Tensor
 from .bench import BenchSettings, JobBench
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
-from .journal import Journal
+from .journal import Journal, records_path
 from .report import TuningProgress, TuningReport
 from .run_width import RunWidth, check_numbers
+from .schedule_search import ScheduleTuning
 from .searcher import MakeSearcher, searcher_named
 from .tasks import tasks_of, why_none
+from .tune_schedule import tune_schedule
 from .tuner import Tuner, TuningBudget
 from .workers import LocalWorkers, SubmitsJobs
 
@@ -35,8 +38,42 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 
+@overload
 def tune(
     model: ModelProto | bytes | str | os.PathLike[str] | Function,
+    records: str | os.PathLike[str],
+    minutes: float = ...,
+    target: str | Target | None = ...,
+    shapes: Mapping[str, Sequence[int | None]] | None = ...,
+    precision: Precision = ...,
+    arithmetic: Arithmetic | None = ...,
+    *,
+    threads: int | None = ...,
+    workers: SubmitsJobs | None = ...,
+    jobs: int | None = ...,
+    searcher: str | MakeSearcher = ...,
+    only: Collection[str] = ...,
+    inputs: Mapping[str, npt.NDArray[Any]] | None = ...,
+    seed: int = ...,
+    timeout: float = ...,
+    progress: Callable[[TuningProgress], None] | None = ...,
+) -> TuningReport: ...
+@overload
+def tune(
+    model: Tensor | Sequence[Tensor],
+    records: str | os.PathLike[str],
+    minutes: float = ...,
+    target: str | Target | None = ...,
+    *,
+    precision: Precision = ...,
+    threads: int | None = ...,
+    workers: SubmitsJobs | None = ...,
+    searcher: str | MakeSearcher = ...,
+    seed: int = ...,
+    timeout: float = ...,
+) -> ScheduleTuning: ...
+def tune(
+    model: Tensor | Sequence[Tensor] | ModelProto | bytes | str | os.PathLike[str] | Function,
     records: str | os.PathLike[str],
     minutes: float = 10.0,
     target: str | Target | None = "native",
@@ -53,7 +90,7 @@ def tune(
     seed: int = 0,
     timeout: float = MEASURE_SECONDS,
     progress: Callable[[TuningProgress], None] | None = None,
-) -> TuningReport:
+) -> TuningReport | ScheduleTuning:
     """Search faster implementations and decisions for a model by measuring, and keep them in the file ``records``, by
     which ``lw.compile(model, records=…)`` then chooses. The file is also where a run goes on that was interrupted.
 
@@ -67,10 +104,32 @@ def tune(
     are arrays for inputs of the model, which random numbers do not suit; ``progress`` is called as tuning goes on.
 
     A record is written only if a candidate is faster than the untuned choice for sure, and stays only if the model as
-    a whole is. Raises what ``lw.compile`` raises; ``RecordError`` for a file that cannot be read or written;
-    ``RuntimeArgumentError`` for other arguments that do not fit, such as more threads than there are cpus.
+    a whole is. Tensor expressions in the place of a model are tuned as by ``tune_schedule``, by as many measurements as
+    there is time for; strict precision leaves their sums in order. Raises what ``lw.compile`` raises; ``RecordError``
+    for a file that cannot be read or written; ``RuntimeArgumentError`` for other arguments that do not fit, such as
+    more threads than there are cpus.
     """
-    resolved, path = resolve_target(target), _path_of(records)
+    tensors = _tensors_of(model)
+    if tensors is not None:
+        _refuse_given(
+            shapes=shapes, arithmetic=arithmetic, jobs=jobs, only=only or None, inputs=inputs, progress=progress
+        )
+        reassociate = not CodegenOptions(precision=precision).is_strict
+        return tune_schedule(
+            tensors,
+            target,
+            records=records_path(records),
+            measurements=sys.maxsize,
+            minutes=minutes,
+            searcher=searcher,
+            threads=threads,
+            workers=workers,
+            seed=seed,
+            timeout=timeout,
+            reassociate=reassociate,
+        )
+    whole = cast("ModelProto | bytes | str | os.PathLike[str] | Function", model)
+    resolved, path = resolve_target(target), records_path(records)
     width = RunWidth.of(threads, workers, jobs, resolved)
     check_numbers(minutes, seed, timeout)
     make = searcher_named(searcher)
@@ -81,10 +140,10 @@ def tune(
     )
 
     def library_of(known: TuningRecords | None) -> Library:
-        return compile(model, resolved, shapes, precision, progress=False, records=known, arithmetic=arithmetic)
+        return compile(whole, resolved, shapes, precision, progress=False, records=known, arithmetic=arithmetic)
 
     budget = TuningBudget(60.0 * minutes)
-    graph = planned_graph(model, shapes, settings.with_records(journal.records()), False)
+    graph = planned_graph(whole, shapes, settings.with_records(journal.records()), False)
     found = tasks_of(graph, settings, only)
     note = "" if found else why_none(graph, settings, only)
     with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
@@ -93,10 +152,17 @@ def tune(
     return replace(report, note=note)
 
 
-def _path_of(records: object) -> Path:
-    if not isinstance(records, (str, os.PathLike)):
-        raise RecordError(f"records should be the path of a file to keep them in, found {records!r}")
-    return Path(records)
+def _tensors_of(model: object) -> Sequence[Tensor] | None:
+    given = model if isinstance(model, (list, tuple)) else (model,)
+    tensors = tuple(each for each in given if isinstance(each, Tensor))
+    return tensors if tensors and len(tensors) == len(given) else None
+
+
+def _refuse_given(**arguments: object) -> None:
+    """Raise ``RuntimeArgumentError`` for arguments that tensor expressions have no use for."""
+    given = [name for name, value in arguments.items() if value is not None]
+    if given:
+        raise RuntimeArgumentError(f"{given[0]}= is for models; tensor expressions are tuned without it")
 
 
 def _unheard(progress: TuningProgress) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Self
 
 from ...artifact.records.record import Record, own_versions
-from ...artifact.records.workload import TargetKey, canonical_json
+from ...artifact.records.workload import TargetKey, Workload, canonical_json
 from ...base.errors import LoopwrightError, RecordError
 from ...base.target import Target
 from ...codegen.host import resolve_target
@@ -47,12 +47,42 @@ class TuningRecord(Record):
         workload = workload_of(call)
         if workload is None:
             raise RecordError(f"a record is of known shapes; {call.op.name} is called with {_types(call)}")
+        decided = None if decisions is None else _decisions_text(decisions)
+        return cls._of(workload, resolve_target(target), implementation, seconds, decided, trace, time, threads)
+
+    @classmethod
+    def of_schedule(
+        cls,
+        workload: Workload,
+        target: Target,
+        rules: str,
+        seconds: Sequence[float],
+        trace: Trace,
+        time: str | None = None,
+        threads: int | None = None,
+    ) -> Self:
+        """The record of a schedule of tensor expressions: ``workload`` is that of ``compute_workload``, ``rules`` say
+        how the schedule was made, in the place of an implementation. Raises ``RecordError`` as ``of`` does."""
+        return cls._of(workload, target, rules, seconds, None, trace, time, threads)
+
+    @classmethod
+    def _of(
+        cls,
+        workload: Workload,
+        target: Target,
+        implementation: str,
+        seconds: Sequence[float],
+        decisions: str | None,
+        trace: Trace | None,
+        time: str | None,
+        threads: int | None,
+    ) -> Self:
         made = cls(
             workload,
-            TargetKey.of(resolve_target(target)),
+            TargetKey.of(target),
             implementation,
             _numbers(seconds),
-            None if decisions is None else _decisions_text(decisions),
+            decisions,
             None if trace is None else canonical_json(json.loads(trace.to_json())),
             threads,
             own_versions(),
