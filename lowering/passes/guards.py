@@ -6,12 +6,12 @@ Part of ``loop_partition`` and of ``tails``: analysis only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const
 from ...ir.expr import Compare, Expr, IfThenElse, Load, Logical, Select, Var
-from ...ir.stmt import For, If, StmtNode
+from ...ir.stmt import For, If, Seq, StmtNode
 from ...ir.visit import Node, bound_vars, children, chooses, substitute, walk
 from .folding import add, negate, subtract
 from .linear import affine_in
@@ -89,13 +89,24 @@ def conditions_around(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
 
 
 def limits_of(loop: For) -> list[Guard]:
-    """What is asked of an iteration of a loop in which anything is done, by the conditions around its whole body."""
-    around = list(conditions_around(loop.body))
-    if not around:
+    """What is asked of an iteration of a loop in which anything is done, by the conditions around its whole body, or
+    around each of its parts alike."""
+    bound: set[Var] | None = None
+    found: list[Guard] = []
+    for condition, inner in conditions_around(loop.body):
+        bound = _bound_in(loop) if bound is None else bound
+        guard = guard_of(loop, condition, inner, bound, best=True)
+        found += [] if guard is None else [guard]
+    return found or _limits_of_parts(loop)
+
+
+def _limits_of_parts(loop: For) -> list[Guard]:
+    """What all parts of a loop's body ask of its iterations, as the first values of sums and their terms do."""
+    if not isinstance(loop.body, Seq):
         return []
-    bound = _bound_in(loop)
-    found = (guard_of(loop, condition, inner, bound, best=True) for condition, inner in around)
-    return [guard for guard in found if guard is not None]
+    first, *others = (limits_of(replace(loop, body=part)) for part in loop.body.stmts)
+    common = set.intersection({guard.worst for guard in first}, *({guard.worst for guard in part} for part in others))
+    return [guard for guard in first if guard.worst in common]
 
 
 def guard_of(

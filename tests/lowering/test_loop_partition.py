@@ -259,3 +259,46 @@ def test_iterations_that_do_nothing_are_left_out_whatever_stands_between(nest, i
     tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
     ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
     assert max(const_int(end) for end in ends) == 3
+
+
+@pytest.mark.parametrize("inner", ["serial", "vectorized"])
+def test_iterations_are_left_out_in_which_no_part_of_the_body_does_anything(nest, inner):
+    """A block of 32 sums, in tiles of 4: the first values and the terms behind them end where the array of n does."""
+    n = index_var("n")
+    A, B = make_buffer("A", (3, n), "int32"), make_buffer("B", (n,), "int32")
+
+    def first(t, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), const(7, "int32")))
+
+    def item(r, t, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), Load(B, (t * 4 + i,)) + Load(A, (r, t * 4 + i))))
+
+    def tile(r, t):
+        return seq(
+            If(r < 1, nest.loop("i", 4, lambda i: first(t, i), inner)),
+            nest.loop("i", 4, lambda i: item(r, t, i), inner),
+        )
+
+    func = simplify_func(nest.kernel((A, B), nest.loop("r", 3, lambda r: nest.loop("t", 8, lambda t: tile(r, t)))))
+    done = loop_partition(func)
+    for size in (1, 3, 4, 5, 30, 31, 32, 40):
+        nest.same(func, done, n=size)
+    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
+    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
+    assert max(const_int(end) for end in ends) == 3
+
+
+def test_a_part_that_does_more_keeps_all_iterations(nest):
+    n, m = index_var("n"), index_var("m")
+    A, M, B = make_buffer("A", (n,), "int32"), make_buffer("M", (m,), "int32"), make_buffer("B", (2, 8), "int32")
+
+    def both(i):
+        return seq(
+            If(i < n, Store(B, (const(0, INDEX), i), Load(A, (i,)))),
+            If(i < m, Store(B, (const(1, INDEX), i), Load(M, (i,)))),
+        )
+
+    func = simplify_func(nest.kernel((A, M, B), nest.loop("i", 8, both)))
+    done = loop_partition(func)
+    for sizes in ((2, 5), (5, 2), (8, 9)):
+        nest.same(func, done, n=sizes[0], m=sizes[1])
