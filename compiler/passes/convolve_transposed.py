@@ -23,7 +23,8 @@ from ...ir.simplify import simplify
 from ...ops.definition.extent_formulas import extent_of_x
 from ...ops.families.concatenate import concatenate
 from ...ops.families.conv.conv import conv
-from ...ops.families.conv.transpose import CONV_TRANSPOSES, ConvTransposeAttrs
+from ...ops.families.conv.transpose import CONV_TRANSPOSES
+from ...ops.families.conv.transpose_definition import ConvTransposeAttrs
 from ...ops.families.reshape import RESHAPE, ReshapeAttrs, expand_dims
 from ...ops.families.slicing import END, strided_slice
 from ...ops.families.space_depth import depth_to_space

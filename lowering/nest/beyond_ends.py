@@ -91,9 +91,10 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
     has_elements = all(prove(axis.extent >= ONE, ranges.facts) for axis in own)
     for read, conditions, dims in reads:
         margins = [inside(m) for condition in conditions for m in _margins(condition)]
+        exact = ranges.dividing([inside(part) for condition in conditions for part in conjuncts(condition)])
         for dim in dims:
             index, extent = read.indices[dim], read.tensor.shape[dim]
-            bounds = bounds_of(index, ranges)
+            bounds = bounds_of(index, exact)
             # an index that is clamped leaves only a tensor without elements, and that also where nothing is rounded up
             end = maximum(extent, ONE) if has_elements else extent
             begins, ends = _begins(bounds, ZERO, ranges), _ends(bounds, end, ranges)

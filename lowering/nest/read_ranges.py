@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO
 from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Reduce, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
@@ -13,7 +14,7 @@ from ...ir.linear import Linear, Term, expr_of, linear_of, without_factors
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
-from ...ir.visit import Node, children, free_vars, walk
+from ...ir.visit import Node, children, free_vars, rewrite, walk
 from ..passes.guards import margin_of
 from ..stage import Stage
 from .inference import Inference
@@ -24,16 +25,34 @@ class LoopRanges:
     """The ranges of loop variables; those of ragged loops are None where they are not known.
 
     ``facts`` are of the other loops: that a ragged one runs at all says something of the loops around it, which holds
-    for what is read inside of it only.
+    for what is read inside of it only. ``quotients`` are of numbers that are divided without a rest, each with a name
+    for ``box``, and its range.
     """
 
     varying: Limits
     ragged: Mapping[Var, Range | None]
     facts: Facts
+    quotients: Mapping[Expr, tuple[Var, Range]] = field(default_factory=dict)
+
+    def dividing(self, conditions: Sequence[Expr]) -> LoopRanges:
+        """The same where these conditions hold, some of which say that a number is divided without a rest: where
+        ``(p - r) % 2 == 0``, of p below 2 and r below 4, ``(p - r) // 2`` is at least -1, not -2."""
+        quotients: dict[Expr, tuple[Var, Range]] = {}
+        for condition in conditions:
+            match simplify(condition, self.facts):
+                case Compare("==", Binary("%", number, Const() as divisor), Const(value=0)):
+                    bounds = self.box(number)
+                    if bounds is not None:
+                        first = simplify(-(-bounds[0] // divisor), self.facts)
+                        last = simplify(bounds[1] // divisor, self.facts)
+                        quotients[number // divisor] = index_var("quotient"), (first, last)
+        return replace(self, quotients=quotients) if quotients else self
 
     def box(self, index: Expr) -> Range | None:
         """Bounds of an index while the loops run."""
         ragged: dict[Var, Range] = {}
+        if self.quotients:
+            index = rewrite(index, lambda node: self._named(node, ragged))
         for var in free_vars(index):
             if var in self.ragged:
                 ends = self.ragged[var]
@@ -42,6 +61,14 @@ class LoopRanges:
                 ragged[var] = ends
         limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
         return limits.relax(index)
+
+    def _named(self, node: Node, ranges: dict[Var, Range]) -> Expr | None:
+        """The name of a quotient, whose range is noted."""
+        found = self.quotients.get(node) if isinstance(node, Binary) else None
+        if found is None:
+            return None
+        ranges[found[0]] = found[1]
+        return found[0]
 
     def narrowed(self, bounds: Range | None, index: Expr, margins: Sequence[Expr]) -> Range | None:
         """Bounds of an index where these margins are >= 0: one that moves with it, or against it, is a bound."""

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, cast
 from ...ir.buffer import Buffer
 from ...ir.expr import Binary, Const, Expr, Load, Var
 from ...ir.linear import atoms_of, expr_of, has_form, linear_of, replace_atoms
-from ...ir.stmt import Allocate, CallExtern, PrefetchStmt, Stmt, Store
+from ...ir.simplify import simplify
+from ...ir.stmt import Allocate, CallExtern, If, PrefetchStmt, Stmt, Store, seq
 from ...ir.visit import Node, NodeParts, bound_vars, children, free_vars, rewrite, substitute, with_children, with_views
 
 _Get: TypeAlias = Callable[[Any], Any]
@@ -27,7 +28,8 @@ def fresh_copy(stmt: Stmt) -> Stmt:
 
 class CopyPlan:
     """How copies of a statement are made that have other values for some free ``variables``, and new variables and
-    memory for those it binds. Index arithmetic with values for variables comes in normal form.
+    memory for those it binds. Index arithmetic with values for variables comes in normal form, and of choices that
+    these values tell only what is chosen.
 
     What is the same in all copies is found once, and is not looked at again.
     """
@@ -76,6 +78,8 @@ class CopyPlan:
                 return _sum(node) if self._changes(parts.nodes) else None
             case Load(buffer) | Store(buffer) | PrefetchStmt(buffer) | Allocate(buffer) if self._moves(buffer):
                 return _on_another_buffer(node)
+            case If() if in_normal_form and self._changes([node.condition]):
+                return _decided(node)
             case CallExtern() if any(self._moves(region.buffer) for region in node.regions):
                 return lambda get, view: with_views(with_children(node, get), view)
             case _:
@@ -107,6 +111,19 @@ def _sum(node: Binary) -> _Make:
     def make(get: _Get, _: _View) -> Node:
         pairs = ((atom, get(atom)) for atom in atoms)
         return expr_of(replace_atoms(form, {atom: new for atom, new in pairs if new is not atom}), lanes)
+
+    return make
+
+
+def _decided(node: If) -> _Make:
+    """A choice; what is chosen, where the values for variables tell."""
+
+    def make(get: _Get, _: _View) -> Node:
+        made = with_children(node, get)
+        condition = simplify(made.condition)
+        if not isinstance(condition, Const):
+            return made
+        return made.then if condition.value else made.orelse or seq()
 
     return make
 

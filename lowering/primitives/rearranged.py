@@ -138,12 +138,15 @@ def check_gaps(state: ScheduleState, stage: Stage, computing: ComputeOp, given: 
     facts = _dimensions([axis.extent for axis in computing.axis])
     ranges = LoopRanges(Limits.of(running, facts), {}, facts)
     for read, conditions in reads_with_conditions(computing.body):
-        margins = [m for condition in conditions for part in conjuncts(condition) if (m := margin(part)) is not None]
+        parts = [part for condition in conditions for part in conjuncts(condition)]
+        margins = [m for part in parts if (m := margin(part)) is not None]
+        within = ranges.dividing(parts)
         known: Facts | None = None
-        for dim, (index, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
-            if moved.isdisjoint(walk(index)):
+        for dim, (read_at, extent) in enumerate(zip(read.indices, read.tensor.shape, strict=True)):
+            if moved.isdisjoint(walk(read_at)):
                 continue
-            bounds = ranges.ended(ranges.narrowed(ranges.box(index), index, margins), index, margins)
+            index = simplify(read_at, facts)  # made of digits now, which ``body`` has put in place of numbers
+            bounds = within.ended(within.narrowed(within.box(index), index, margins), index, margins)
             if bounds is not None and prove(bounds[0] >= ZERO, facts) and prove(bounds[1] < extent, facts):
                 continue
             known = known or _where_read(running, conditions, facts)

@@ -237,3 +237,57 @@ def test_a_tensor_without_elements_has_none_in_another_order(made):
         s[s.cache_write(B, "local")].transform_layout("lambda i, j: (i * 16 + j,)")
     lw.interpret(lw.lower(s, [A, B]))(np.zeros((4, 0), np.float32), np.zeros((4, 0), np.float32))
     assert "[" not in str(lw.lower(s, [A, B])).replace("float32[4, 0]", "")
+
+
+def spread_by_two(window, where):
+    """Sums of an image that is spread by a stride of 2, of a copy with a border of zeros."""
+    x, w = te.placeholder((5, 6), name="x"), te.placeholder((window, window), name="w")
+    border = (window - 1) // 2
+    inside = lambda i, j: te.all(i >= border, i < 5 + border, j >= border, j < 6 + border)  # noqa: E731
+    source = te.compute(
+        (5 + 2 * border, 6 + 2 * border),
+        lambda i, j: te.if_then_else(inside(i, j), x[i - border, j - border], 0.0),
+        name="source",
+    )
+    r, q = te.reduce_axis((0, window), name="r"), te.reduce_axis((0, window), name="q")
+    y = te.compute(
+        (10 + 2 * border, 12 + 2 * border),
+        lambda i, j: te.sum(
+            source[(i - r) // 2 + border, (j - q) // 2 + border] * w[r, q],
+            axis=[r, q],
+            where=te.all(*[(i - r) % 2 == 0, (j - q) % 2 == 0][:where]) if where else None,
+        ),
+        name="y",
+    )
+    s = lw.create_schedule(y)
+    width = 6 + 2 * border
+    s.cache_read(source, "local", y, pad=0, axes=lambda i, j: i * width + j)
+    s[source].compute_inline()
+    return s, [x, w, y], width
+
+
+@pytest.mark.parametrize("window", [2, 3, 4, 5])
+def test_sums_by_phases_read_only_where_a_distance_is_divided_without_a_rest(window):
+    """Of (p - r) // 2, for p = 0 and r = 3, it would be -2, which is nowhere."""
+    s, args, width = spread_by_two(window, 2)
+    core = s.cache_write(args[2], "local", axes=lambda i, j: (i % 2, j % 2, i // 2 * width + j // 2))
+    p, o, position, r, q = s[core].loops
+    r, digit = s[core].split(r, 2)
+    tile, lane = s[core].split(position, 8, tail="round_up")
+    s[core].reorder(p, o, tile, r, q, digit, lane)
+    for loop in (p, o, digit):
+        s[core].unroll(loop)
+    a, b = small(5, 6), small(window, window)
+    wanted = np.zeros((10 + window, 12 + window), np.float32)
+    for i, j in np.ndindex(5, 6):
+        wanted[2 * i : 2 * i + window, 2 * j : 2 * j + window] += a[i, j] * b
+    shape = tuple(int(e) for e in args[2].shape)
+    for found in results(s, args, (a, b), shape):
+        np.testing.assert_array_equal(found, wanted[: shape[0], : shape[1]])
+
+
+@pytest.mark.parametrize("where", [0, 1])
+def test_sums_by_phases_that_read_before_the_first_element_are_refused(where):
+    s, (_, _, y), width = spread_by_two(4, where)
+    with pytest.raises(lw.ScheduleError, match="may be beyond the ends of source"):
+        s.cache_write(y, "local", axes=lambda i, j: (i % 2, j % 2, i // 2 * width + j // 2))

@@ -6,7 +6,7 @@ from loopwright.base.errors import ScheduleError
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
 from loopwright.ir.expr import Let, Load, Var
-from loopwright.ir.stmt import Allocate, For, LetStmt, Store, seq
+from loopwright.ir.stmt import Allocate, For, If, LetStmt, Store, seq
 from loopwright.lowering.passes.unroll import unroll
 
 
@@ -77,3 +77,38 @@ def test_refuses_too_many_statements(nest):
     func = nest.kernel((B,), body)
     with pytest.raises(ScheduleError, match="makes 1600 statements, more than the 100 allowed"):
         unroll(func, max_statements=100)
+
+
+def test_of_choices_that_an_iteration_decides_only_what_is_chosen_is_made(nest):
+    """Of a transposed convolution of stride 4, a phase has one tap in four on each axis."""
+    B = make_buffer("B", (4, 4), "int32")
+
+    def tap(i, j, r, q):
+        return If((i + 3 - r) % 4 == 0, If((j + 1 - q) % 4 == 0, Store(B, (i, j), Load(B, (i, j)) + 1)))
+
+    def unrolled(name, body):
+        return nest.loop(name, 4, body, "unrolled")
+
+    body = unrolled(
+        "i", lambda i: unrolled("j", lambda j: unrolled("r", lambda r: unrolled("q", lambda q: tap(i, j, r, q))))
+    )
+    func = nest.kernel((B,), body)
+    done = unroll(func, max_statements=16)
+    assert (nest.count(done, For), nest.count(done, If), nest.count(done, Store)) == (0, 0, 16)
+    nest.same(func, done)
+    with pytest.raises(ScheduleError, match="makes 16 or more statements, more than the 15 allowed"):
+        unroll(func, max_statements=15)
+
+
+def test_of_a_choice_with_two_branches_one_is_made(nest):
+    B = make_buffer("B", (6,), "int32")
+    body = nest.loop(
+        "i",
+        6,
+        lambda i: If(i % 3 == 1, Store(B, (i,), const(2, "int32")), Store(B, (i,), const(5, "int32"))),
+        "unrolled",
+    )
+    func = nest.kernel((B,), body)
+    done = unroll(func)
+    assert (nest.count(done, If), nest.count(done, Store)) == (0, 6)
+    nest.same(func, done)

@@ -1,0 +1,65 @@
+"""conv_transpose.phased: its tile is a decision, and legal values give the bits of the defaults."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import windows
+
+import loopwright as lw
+from loopwright import te
+from loopwright.compiler.selection.select import candidates_of
+from loopwright.compiler.settings import CompileSettings
+from loopwright.ops.definition.implementation import outputs_of
+from loopwright.ops.families.conv.transpose import conv_transpose
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
+TARGET = lw.resolve_target("x86-64-v3")
+# x, weight, strides, padding, dilation, output padding, groups
+CASES = [
+    ((1, 6, 5, 7), (6, 8, 4, 4), (2, 2), (1, 1, 1, 1), (1, 1), (0, 0), 1),
+    ((2, 4, 3, 5), (4, 6, 5, 3), (3, 1), (4, 0, 1, 2), (1, 2), (1, 0), 2),
+    ((1, 3, 4, 4), (3, 4, 1, 2), (2, 2), (0, 0, 0, 0), (1, 1), (1, 1), 1),
+    ((1, 3, 9), (3, 5, 4), (4,), (5, 2), (3,), (0,), 1),
+    ((1, 2, 2, 3, 2), (2, 3, 2, 2, 3), (1, 2, 2), (0, 1, 0) * 2, (1, 1, 1), (0, 0, 0), 1),
+]
+
+
+def made_call(case):
+    x, w, strides, padding, dilation, extra, groups = case
+    call = conv_transpose(lw.var("x", x), lw.var("w", w), strides, padding, dilation, extra, groups)
+    candidates = candidates_of(call, CompileSettings(TARGET))
+    return call, next(c.implementation for c in candidates if c.implementation.name == "conv_transpose.phased")
+
+
+def run(made, call, arrays):
+    inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, f"p{k}") for k, a in enumerate(call.args))
+    computed = made.computed(call.op.name, call.attrs, inputs, call.type)
+    schedule = made.scheduled(call.op.name, call.attrs, computed, outputs_of(computed), TARGET)
+    assert not schedule.departures
+    found = np.empty(call.type.static_shape, np.float32)
+    lw.build(schedule, [*inputs, *outputs_of(computed)], target=TARGET)(*arrays, found)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_tiles_are_decisions_that_change_no_bit(case):
+    call, made = made_call(case)
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=a.type.static_shape).astype(np.float32) for a in call.args]
+    plain = run(made, call, arrays)
+    np.testing.assert_allclose(plain, windows.conv_transpose(*arrays, *case[2:]), rtol=1e-4, atol=1e-4)
+    rows, vectors = made.decisions(call, TARGET)
+    assert (rows.name, vectors.name) == ("rows", "vectors")
+    for value in rows.legal:
+        other = made.configured({"rows": value, "vectors": 1})
+        np.testing.assert_array_equal(run(other, call, arrays), plain)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_page_of_the_architecture_tells_how_many_steps_the_schedule_has(case):
+    call, made = made_call(case)
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{made.name}` |"))
+    least, most = map(int, re.fullmatch(r".*\| (\d+)–(\d+) \|", row).groups())
+    assert least <= len(made.schedule_alone(call, TARGET).trace) <= most, len(made.schedule_alone(call, TARGET).trace)
