@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 from ..base.target import Target
 from ..compiler.selection.records import TuningRecords
+from ..compiler.selection.tuning_record import TuningRecord
 from ..runtime.arrays import Array
 from ..runtime.contenders.latency import median_interval
 from ..runtime.library import Library
@@ -33,6 +34,8 @@ CONFIRM_LIMITS = RoundLimits(12, 12)
 """The winner is measured in so many new processes, in so many rounds each."""
 MODEL_LIMITS, MODEL_PROCESSES, MODEL_LOOKS = RoundLimits(15, 45, 0.01), 4, 2
 """The model is measured in so many processes at the most, and looked at so often whether it is clear by then."""
+BRIEF_LIMITS = RoundLimits(9, 15, 0.01)
+"""The rounds of a brief look, in one process."""
 DOUBT = 0.05
 """How likely it may be that what is called faster is not."""
 _Item = TypeVar("_Item")
@@ -55,8 +58,8 @@ class Bench(Protocol):
     def confirm(self, task: TuningTask, candidate: TuningCandidate) -> Outcome:
         """A candidate in all fused functions of a task, afresh, in new processes, which all have to find it faster."""
 
-    def model(self, records: TuningRecords) -> Outcome:
-        """The model by records beside the same without any."""
+    def model(self, records: TuningRecords, beside: TuningRecords | None = None, is_brief: bool = False) -> Outcome:
+        """The model by records beside the same by others, by default by none. A brief look is of one process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,8 @@ class BenchSettings:
 
 
 class JobBench:
-    """Has workers compile and measure. Mutable: it keeps the untuned code of tasks, and the untuned library.
+    """Has workers compile and measure. Mutable: it keeps the untuned code of tasks, and the library that others are
+    measured beside.
 
     ``library_of`` compiles the model by records, ``inputs`` are arrays for some of its inputs.
     """
@@ -90,7 +94,7 @@ class JobBench:
         self._library_of = library_of
         self._inputs = inputs
         self._references: dict[tuple[str, int], Outcome] = {}
-        self._untuned: Library | None = None
+        self._beside: tuple[list[TuningRecord], Library] | None = None
 
     def prepare(self, tasks: Sequence[TuningTask]) -> None:
         """Compile the untuned code of tasks ahead, in one round of jobs for all of their functions."""
@@ -167,25 +171,29 @@ class JobBench:
                 return found[-1]
         return pooled(found)
 
-    def model(self, records: TuningRecords) -> Outcome:
-        """The outcome of the model by records, beside the same model without any, which is compiled once."""
-        untuned = self._untuned = self._untuned or self._library_of(None)
-        tuned = self._library_of(records)
+    def model(self, records: TuningRecords, beside: TuningRecords | None = None, is_brief: bool = False) -> Outcome:
+        """The outcome of the model by records, beside the same model by others or without any, which is compiled once
+        as long as it is the same that is asked for."""
+        known = [] if beside is None else list(beside)
+        if self._beside is None or self._beside[0] != known:
+            self._beside = known, self._library_of(beside)
+        untuned, tuned = self._beside[1], self._library_of(records)
         with tempfile.TemporaryDirectory(prefix="loopwright-tune-") as folder:
             paths = [Path(folder) / "untuned.lwlib", Path(folder) / "tuned.lwlib"]
             for library, path in zip((untuned, tuned), paths, strict=True):
                 library.save(path)
             is_here = isinstance(self._workers, LocalWorkers)
             first, second = (str(path) if is_here else path.read_bytes() for path in paths)
-            return self._model_rounds(tuned.model.target, (first, second))
+            return self._model_rounds(tuned.model.target, (first, second), is_brief)
 
-    def _model_rounds(self, target: Target, libraries: tuple[str | bytes, str | bytes]) -> Outcome:
+    def _model_rounds(self, target: Target, libraries: tuple[str | bytes, str | bytes], is_brief: bool) -> Outcome:
         """The outcome of the second of two libraries beside the first: the rounds of several processes, which load them
         in turns, since what is loaded first may lie better in memory."""
         settings, found = self._settings, list[Outcome]()
-        for process in range(MODEL_PROCESSES):
+        processes, limits = (1, BRIEF_LIMITS) if is_brief else (MODEL_PROCESSES, MODEL_LIMITS)
+        for process in range(processes):
             seconds, seed = 10 * settings.measure_seconds, settings.seed + process
-            job = model_job(target, settings.threads, libraries, self._inputs, MODEL_LIMITS, seed, seconds)
+            job = model_job(target, settings.threads, libraries, self._inputs, limits, seed, seconds)
             found += self._outcomes([job], [1])
             if found[-1].kind is not OutcomeKind.MEASURED:
                 return found[-1]

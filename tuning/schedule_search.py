@@ -133,8 +133,14 @@ class ScheduleSearch:
         """Write the record of the best, and take back those of this target that it replaces."""
         target, now = self._of.target, datetime.now(UTC).isoformat(timespec="seconds")
         trace = self._space.schedule(best).trace
-        made = TuningRecord.of_schedule(
-            self._workload, target, best.implementation, confirmed.seconds, trace, now, self._journal.threads
+        made = TuningRecord.of_workload(
+            self._workload,
+            target,
+            best.implementation,
+            confirmed.seconds,
+            trace=trace,
+            time=now,
+            threads=self._journal.threads,
         )
         matches = self._records.lookup(self._workload, target)
         own = [match.record for match in matches if match.level is Level.TARGET]

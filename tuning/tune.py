@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import replace
@@ -20,6 +21,7 @@ from ..codegen.host import resolve_target
 from ..compiler.selection.records import TuningRecords
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
+from ..graph.structural import graph_hash
 from ..runtime.library import Library
 from ..te.tensor import Tensor
 from .bench import BenchSettings, JobBench
@@ -32,10 +34,15 @@ from .searcher import MakeSearcher, searcher_named
 from .tasks import tasks_of, why_none
 from .tune_schedule import tune_schedule
 from .tuner import Tuner, TuningBudget
+from .way_search import WaySearch
+from .way_tasks import unplanned, way_tasks
 from .workers import LocalWorkers, SubmitsJobs
 
 if TYPE_CHECKING:
     from onnx import ModelProto
+
+WAYS_SHARE = 0.4
+"""The part of the time that the ways of calls may take: rewrites and layouts, before what serves them."""
 
 
 @overload
@@ -103,8 +110,9 @@ def tune(
     Candidates run in processes of their own there; one that takes more than ``timeout`` seconds has hung. ``inputs``
     are arrays for inputs of the model, which random numbers do not suit; ``progress`` is called as tuning goes on.
 
-    A record is written only if a candidate is faster than the untuned choice for sure, and stays only if the model as
-    a whole is. Tensor expressions in the place of a model are tuned as by ``tune_schedule``, by as many measurements as
+    Ways of calls come first, such as Winograd's transform or layouts of arguments, then what serves the calls. A record
+    is written only if a candidate is faster than the untuned choice for sure, and stays only if the model as a whole
+    is. Tensor expressions in the place of a model are tuned as by ``tune_schedule``, by as many measurements as
     there is time for; strict precision leaves their sums in order. Raises what ``lw.compile`` raises; ``RecordError``
     for a file that cannot be read or written; ``RuntimeArgumentError`` for other arguments that do not fit, such as
     more threads than there are cpus.
@@ -142,13 +150,23 @@ def tune(
     def library_of(known: TuningRecords | None) -> Library:
         return compile(whole, resolved, shapes, precision, progress=False, records=known, arithmetic=arithmetic)
 
-    budget = TuningBudget(60.0 * minutes)
-    graph = planned_graph(whole, shapes, settings.with_records(journal.records()), False)
-    found = tasks_of(graph, settings, only)
-    note = "" if found else why_none(graph, settings, only)
+    end = time.monotonic() + 60.0 * minutes
+    tell = progress or _unheard
+
+    def left() -> float:
+        return max(0.0, end - time.monotonic())
+
     with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
         bench = JobBench(who, bench_settings, library_of, inputs or {})
-        report = Tuner(found, bench, journal, make, budget, seed, progress or _unheard).run()
+        now = settings.with_records(journal.records())
+        graph = planned_graph(whole, shapes, unplanned(now), False)
+        searching = WaySearch(way_tasks(graph, now, only), graph_hash(graph), resolved, bench, journal)
+        ways = searching.run(lambda: left() < (1 - WAYS_SHARE) * 60.0 * minutes, left, tell)
+        now = settings.with_records(journal.records())
+        graph = planned_graph(whole, shapes, now, False)
+        found = tasks_of(graph, now, only)
+        note = "" if found or ways.rows else why_none(graph, settings, only)
+        report = Tuner(found, bench, journal, make, TuningBudget(left()), seed, tell, ways).run()
     return replace(report, note=note)
 
 

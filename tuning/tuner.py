@@ -25,6 +25,7 @@ from .report import TaskProgress, TuningProgress, TuningReport
 from .searcher import MakeSearcher, Searcher, TrialResult
 from .space import Space
 from .task import TuningTask
+from .way_search import NO_WAYS, WaysFound
 
 BATCH = 16
 LEAST_GAIN = 1.01
@@ -89,7 +90,8 @@ class TuningBudget:
 
 
 class Tuner:
-    """One run of tuning. Mutable: it goes on, and writes into the ``journal``. ``listener`` is told how far it is."""
+    """One run of tuning. Mutable: it goes on, and writes into the ``journal``. ``listener`` is told how far it is.
+    ``ways`` are what was found of those before: the model is checked with their records."""
 
     def __init__(
         self,
@@ -100,7 +102,9 @@ class Tuner:
         budget: TuningBudget,
         seed: int,
         listener: Callable[[TuningProgress], None],
+        ways: WaysFound = NO_WAYS,
     ) -> None:
+        self._ways = ways
         self._tasks = list(tasks)
         self._bench, self._journal = bench, journal
         self._make_searcher, self._seed = make_searcher, seed
@@ -126,14 +130,14 @@ class Tuner:
         written = [record for search in self._searches for record in self._winner(search)]
         gain, at_least, back = self._check_model(written)
         return TuningReport(
-            tuple(map(self._progress, self._searches)),
+            self._rows,
             str(self._journal.path),
-            len(written),
+            len(written) + self._ways.written,
             back,
             gain,
             at_least,
-            sum(len(search.tried) for search in self._searches),
-            self._measured,
+            sum(len(search.tried) for search in self._searches) + self._ways.tries,
+            self._measured + self._ways.measured,
         )
 
     def _searcher(self, space: Space, rng: random.Random) -> Searcher:
@@ -247,12 +251,8 @@ class Tuner:
     def _check_model(self, written: Sequence[TuningRecord]) -> tuple[float, float, int]:
         """The gain of the model, a bound of it, and how many of the written records were taken back."""
         records = self._journal.records()
-        own = [
-            match.record
-            for task in self._tasks
-            for match in records.lookup(task.workload, task.settings.target)
-            if match.level is Level.TARGET
-        ]
+        matches = [m for task in self._tasks for m in records.lookup(task.workload, task.settings.target)]
+        own = [*self._ways.records, *(match.record for match in matches if match.level is Level.TARGET)]
         if not own:
             return 1.0, 1.0, 0
         others = [record for record in records if record not in own]
@@ -261,7 +261,7 @@ class Tuner:
         lost = [record for record in own if record not in kept]
         if lost:
             self._journal.withdraw(lost, "the model was not faster by it, end to end")
-        taken = sum(record in lost for record in written)
+        taken = sum(record in lost for record in (*written, *self._ways.records))
         return (outcome.ratio, outcome.low, taken) if kept else (1.0, 1.0, taken)
 
     def _faster_part(
@@ -284,8 +284,11 @@ class Tuner:
         return max([(first, of_first), (second, of_second)], key=lambda pair: pair[1].low)
 
     def _tell(self, phase: str) -> None:
-        rows = tuple(map(self._progress, self._searches))
-        self._listener(TuningProgress(phase, rows, self._seconds_left))
+        self._listener(TuningProgress(phase, self._rows, self._seconds_left))
+
+    @property
+    def _rows(self) -> tuple[TaskProgress, ...]:
+        return (*self._ways.rows, *map(self._progress, self._searches))
 
     def _progress(self, search: _Search) -> TaskProgress:
         ranked = search.ranked

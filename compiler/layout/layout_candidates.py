@@ -14,6 +14,7 @@ from ...ops.definition.registry import op_of
 from ..selection.workload import workload_of
 from ..settings import CompileSettings
 from .layout_costs import LayoutCosts
+from .recorded_way import recorded_way, way_of
 from .value_layouts import ResultLayout, placeholder
 
 
@@ -27,9 +28,8 @@ class CostedCandidate:
 
     def __str__(self) -> str:
         """``(arguments) → result: cycles``, with ``-`` for what stays as it is."""
-        held = ", ".join("-" if layout is None else str(layout) for layout in self.layouts.arguments)
-        op = "" if self.layouts.op is None else self.layouts.op.name
-        return f"{op}({held}) → {'-' if self.layouts.result is None else self.layouts.result}: {self.cost:.0f}"
+        result = "-" if self.layouts.result is None else str(self.layouts.result)
+        return f"{way_of(self.layouts)} → {result}: {self.cost:.0f}"
 
 
 KnownCandidates: TypeAlias = dict[tuple[object, ...], tuple[CostedCandidate, ...]]
@@ -39,8 +39,8 @@ KnownCandidates: TypeAlias = dict[tuple[object, ...], tuple[CostedCandidate, ...
 def layout_candidates(
     call: Call, available: Sequence[Sequence[ResultLayout]], costs: LayoutCosts, known: KnownCandidates
 ) -> tuple[CostedCandidate, ...]:
-    """The candidates of a call whose arguments are each available in some layouts; first the call as it is. ``known``
-    are those found before, which grow."""
+    """The candidates of a call whose arguments are each available in some layouts; first the call as it is, but where
+    tuning records name a way, which alone counts. ``known`` are those found before, which grow."""
     given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
     types = tuple((argument.type, isinstance(argument, Constant)) for argument in call.args)
     key = (call.op, call.attrs, types, tuple(given))
@@ -51,15 +51,17 @@ def layout_candidates(
 
 def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -> tuple[CostedCandidate, ...]:
     as_it_is = CostedCandidate(unchanged_candidate(call), costs.of_call(call))
-    op = op_of(call)
-    if op.layout_rule is None or _is_tuned(call, costs.settings):
+    op, recorded = op_of(call), recorded_way(call, costs.settings)
+    if op.layout_rule is None or (recorded is None and _is_tuned(call, costs.settings)):
         return (as_it_is,)
     found: list[CostedCandidate] = []
     for candidate in op.layout_candidates(call, given, costs.settings.target):
         if _suits(call, candidate):
             args = [placeholder(a, layout) for a, layout in zip(call.args, candidate.arguments, strict=True)]
             found.append(CostedCandidate(candidate, costs.of_call(call_in_layouts(call, candidate, args))))
-    return (as_it_is, *(candidate for candidate in found if candidate.cost < math.inf))
+    found = [as_it_is, *(candidate for candidate in found if candidate.cost < math.inf)]
+    named = [candidate for candidate in found if way_of(candidate.layouts) == recorded]
+    return tuple(named or found)
 
 
 def unchanged_candidate(call: Call) -> LayoutCandidate:

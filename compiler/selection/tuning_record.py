@@ -48,35 +48,22 @@ class TuningRecord(Record):
         if workload is None:
             raise RecordError(f"a record is of known shapes; {call.op.name} is called with {_types(call)}")
         decided = None if decisions is None else _decisions_text(decisions)
-        return cls._of(workload, resolve_target(target), implementation, seconds, decided, trace, time, threads)
+        return cls.of_workload(workload, resolve_target(target), implementation, seconds, decided, trace, time, threads)
 
     @classmethod
-    def of_schedule(
-        cls,
-        workload: Workload,
-        target: Target,
-        rules: str,
-        seconds: Sequence[float],
-        trace: Trace,
-        time: str | None = None,
-        threads: int | None = None,
-    ) -> Self:
-        """The record of a schedule of tensor expressions: ``workload`` is that of ``compute_workload``, ``rules`` say
-        how the schedule was made, in the place of an implementation. Raises ``RecordError`` as ``of`` does."""
-        return cls._of(workload, target, rules, seconds, None, trace, time, threads)
-
-    @classmethod
-    def _of(
+    def of_workload(
         cls,
         workload: Workload,
         target: Target,
         implementation: str,
         seconds: Sequence[float],
-        decisions: str | None,
-        trace: Trace | None,
-        time: str | None,
-        threads: int | None,
+        decisions: str | None = None,
+        trace: Trace | None = None,
+        time: str | None = None,
+        threads: int | None = None,
     ) -> Self:
+        """The record of a workload that need not be a call's: of a schedule of tensor expressions, or of the way of a
+        call, whose name then stands for an implementation. Raises ``RecordError`` as ``of`` does."""
         made = cls(
             workload,
             TargetKey.of(target),
