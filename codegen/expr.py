@@ -45,6 +45,7 @@ from .contraction import Contraction, contraction
 from .dot2 import dot2, pair
 from .dot4 import dot4
 from .facts import Division, IndexFacts
+from .joined_bytes import JoinedBytes, joined_bytes
 from .memory import MemoryEmitter
 from .types import (
     call_intrinsic,
@@ -131,6 +132,8 @@ class ExprEmitter:
             case Load(_, _, mask):
                 return () if mask is None else (mask,)
             case Binary():
+                if (words := self._joined(node)) is not None:
+                    return () if words.mask is None else (words.mask,)
                 if (call := self._summed_call(node)) is not None:
                     return (*call.args, _other(node, call))
                 found = self._contraction(node)
@@ -200,6 +203,8 @@ class ExprEmitter:
         return self.builder.sub(same_lanes(value, 0), value, flags=self._index_flags if kind.is_index else ())
 
     def _binary(self, node: Binary) -> llvm_ir.Value:
+        if (words := self._joined(node)) is not None:
+            return self.memory.load_words(words, None if words.mask is None else self.value(words.mask))
         if (call := self._summed_call(node)) is not None:
             return self._summed(call, _other(node, call))
         if (fma := self._contraction(node)) is not None:
@@ -232,6 +237,12 @@ class ExprEmitter:
         else:
             result = getattr(self.builder, _FLOAT_OPS[op])(a, b)
         return narrow_small(self.builder, self.target, result, kind)
+
+    def _joined(self, node: Binary) -> JoinedBytes | None:
+        """The words in memory that this joins of their bytes, which are loaded as they lie unless each access is
+        checked."""
+        words = joined_bytes(node, self.target) if self.checks is None else None
+        return words if words is not None and self.memory.has_address(words.buffer) else None
 
     def _summed_call(self, node: Binary) -> Call | None:
         """The dot4, or unless precision is strict the dot2, that this sum goes on from its other operand."""

@@ -16,6 +16,7 @@ from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
 from .byte_lookup import is_byte_table, look_up
 from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
+from .joined_bytes import JoinedBytes
 from .lane_compare import LaneMasks
 from .lanes import Splat
 from .masked_pieces import pieces_of
@@ -174,6 +175,18 @@ class MemoryEmitter:
         call_intrinsic(self.builder, "masked.store", [value.type, PTR], llvm_ir.VoidType(), args)
 
     # Vectors of elements.
+
+    def has_address(self, buffer: Buffer) -> bool:
+        """Whether a buffer is in memory, not in slots that become registers."""
+        return not isinstance(self.pointers[buffer.data], Slots)
+
+    def load_words(self, words: JoinedBytes, mask: llvm_ir.Value | None) -> llvm_ir.Value:
+        """A vector of words of 32 bits."""
+        kind, first = llvm_ir.VectorType(I32, words.lanes), add(words.base, _index_constant(words.start))
+        pointer, align = self._address(words.buffer, first, inbounds=mask is None)
+        if mask is not None:
+            return self._masked_load(pointer, kind, align, mask)
+        return self.builder.load(pointer, align=align, typ=kind)
 
     def _load_lanes(
         self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None, condition: Expr | None

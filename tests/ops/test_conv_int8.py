@@ -27,6 +27,11 @@ CASES = {  # x, weight, strides, padding, dilation, groups, the implementation
     "odd channels": ((2, 5, 7, 6), (4, 5, 3, 2), (2, 1), (0, 1, 1, 0), (1, 2), 1, "conv.bytes_shifted"),
     "pointwise": ((1, 18, 5, 7), (7, 18, 1, 1), (1, 1), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
     "strided pointwise": ((1, 16, 6, 7), (8, 16, 1, 1), (2, 2), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
+    "one position": ((2, 160, 1, 1), (32, 160, 1, 1), (1, 1), (0,) * 4, (1, 1), 1, "conv.bytes_dots"),
+    "one position, parts of words": ((1, 219, 1, 1), (21, 219, 1, 1), (1, 1), (0,) * 4, (1, 1), 1, "conv.bytes_dots"),
+    "one position, groups": ((1, 320, 1, 1), (38, 160, 1, 1), (1, 1), (0,) * 4, (1, 1), 2, "conv.bytes_dots"),
+    "one position of several": ((1, 144, 2, 3), (16, 144, 1, 1), (2, 3), (0,) * 4, (1, 1), 1, "conv.bytes_dots"),
+    "one position of few": ((1, 24, 1, 1), (16, 24, 1, 1), (1, 1), (0,) * 4, (1, 1), 1, "conv.bytes_pointwise"),
     "groups": ((1, 12, 6, 6), (4, 6, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 2, "conv.bytes_shifted"),
     "depthwise": ((1, 6, 6, 9), (6, 1, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 6, "conv.bytes_taps"),
     "depthwise, short rows": ((1, 6, 7, 7), (6, 1, 5, 5), (1, 1), (2, 2, 2, 2), (1, 1), 6, "conv.bytes_taps"),
@@ -50,6 +55,7 @@ def served_by(case, target=HOST):
 
 
 OPEN = {"conv.bytes_shifted": "conv.bytes_open", "conv.bytes_pointwise": "conv.bytes_open_pointwise"}
+OPEN["conv.bytes_dots"] = OPEN["conv.bytes_pointwise"]
 """What serves images of open extents in place of an implementation."""
 ENOUGH_CHANNELS = 3
 """In a group, for words of channels in images of open extents."""
@@ -121,18 +127,20 @@ def test_a_constant_weight_is_laid_out_in_words_once(ops):
     assert nn.conv2d(ops.var((1, 6, 6, 7), "uint8"), Constant(w[:, :6])).attrs.kernel_layout == "OIHW"
 
 
+@pytest.mark.parametrize("shapes", [((1, 8, 9, 10), (6, 8, 3, 3)), ((1, 144, 1, 1), (32, 144, 1, 1))])
 @pytest.mark.parametrize("target", RUNNABLE)
-def test_every_target_gives_the_same_and_the_best_exact_instruction(ops, target):
+def test_every_target_gives_the_same_and_the_best_exact_instruction(ops, target, shapes):
     resolved = lw.resolve_target(target)
-    x, w = extremes((1, 8, 9, 10), "int8"), extremes((6, 8, 3, 3), "int8")
-    call, _ = made(ops, x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1)
+    x, w = (extremes(shape, "int8") for shape in shapes)
+    padding = (w.shape[-1] // 2,) * 4
+    call, _ = made(ops, x, w, (1, 1), padding, (1, 1), 1)
     chosen, tensors, computed = ops.implement(call, resolved)
     (out,) = outputs_of(computed)
     schedule = chosen.schedule(call.attrs, computed, (out,), resolved)
     kernel = lw.build(schedule, [*tensors, out], target=resolved, precision="strict")
     found = np.empty([int(e) for e in out.shape], np.int32)
     kernel(x, w, found)
-    np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
+    np.testing.assert_array_equal(found, expected(x, w, (1, 1), padding, (1, 1), 1))
     assert ("vpdpbusd" if resolved.multiplies_bytes else "pmaddwd") in kernel.assembly
 
 

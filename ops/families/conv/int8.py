@@ -26,6 +26,7 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, Stages
 from ..byte_words import BYTES, ByteProduct
 from .attrs import ConvAttrs
+from .byte_dots import OnePosition
 from .byte_floats import ByteFloats
 from .byte_operands import LEAST_CHANNELS, ChannelWords, TapWords, word_layout
 from .definition import DefinedStages, Terms, definition
@@ -54,7 +55,7 @@ class ByteConv:
 
     words: ChannelWords | TapWords
     definition: Definition
-    made: Pointwise | Shifted | OpenFlat | InRows
+    made: Pointwise | Shifted | OpenFlat | InRows | OnePosition
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ByteStages:
         """The sums in int32, with a correction by the filters' sums where signs ask for it."""
@@ -139,7 +140,9 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     words, outputs = ChannelWords(problem), problem.outputs
     if outputs is not None:
         flat = Flat.of(problem, outputs, words.count_of_filter)
-        if problem.is_pointwise:
+        if OnePosition.serves(problem, words.count):
+            offer(ByteConv(words, definition, OnePosition(problem)), "conv.bytes_dots")
+        elif problem.is_pointwise:
             offer(ByteConv(words, definition, Pointwise(flat, pack=True)), "conv.bytes_pointwise")
         else:
             offer(ByteConv(words, definition, Shifted(flat)), "conv.bytes_shifted")
