@@ -149,13 +149,20 @@ def dimensions_in(extent: Extent) -> list[str]:
 
 def demand(extent: Extent) -> str | None:
     """What an extent asks for by not being negative, in words: ``0 - a % b`` that b divides a,
-    ``0 - max(a - b, b - a)`` that a and b are equal, and ``0 - max(a - b, 0)`` that a is no more than b. None for any
-    other extent."""
+    ``0 - max(a - b, b - a)`` that a and b are equal, the same with ``min(…, max(a - 1, 1 - a))`` that a may be 1, too,
+    and ``0 - max(a - b, 0)`` that a is no more than b. None for any other extent."""
     match extent:
         case Formula("-", 0, Formula("%", whole, part)):
             return f"{whole} should be a multiple of {part}"
         case Formula("-", 0, Formula("max", Formula("-", a, b), Formula("-", c, d))) if (a, b) == (d, c):
             return f"{a} should be {b}"
+        case Formula(
+            "-", 0, Formula("min", Formula("max", Formula("-", a, b), Formula("-", c, d)), Formula("max"))
+        ) if (
+            a,
+            b,
+        ) == (d, c):
+            return f"{a} should be 1 or {b}"
         case Formula("-", 0, Formula("max", Formula("-", a, int(most)), 0)):
             return f"{a} should be at most {most}"
         case _:

@@ -10,6 +10,7 @@ from ...ops.families.cast import cast
 from ...ops.families.einsum import einsum
 from ...ops.families.matmul.matmul import dense, matmul
 from ...ops.families.transpose import transpose
+from ..met_extents import met
 from ..onnx_node import OnnxNode
 from ..registry import converter
 
@@ -19,7 +20,9 @@ def _matmul(node: OnnxNode) -> Node:
     """A matrix on the right serves all batches: then it is a dense layer."""
     if node.type(1).ndim == 2 and node.rank >= 1:
         return dense(node[0], node[1], transposed=False)
-    return matmul(node[0], node[1])
+    are_matrices = min(node.rank, node.type(1).ndim) >= 2
+    a, b = met(node, (node[0], node[1]), behind=2) if are_matrices else (node[0], node[1])
+    return matmul(a, b)
 
 
 @converter("Gemm", 1, 6, 7, 9, 11, 13)

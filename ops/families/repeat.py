@@ -9,8 +9,9 @@ from ... import te
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.constants import ZERO, const_int
+from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
+from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list
@@ -30,6 +31,9 @@ class BroadcastToAttrs(Attrs):
     """The attributes of ``broadcast_to``."""
 
     shape: tuple[int | str, ...] = attr(f"the shape that x is broadcast with: {FORMULAS}", check=no_number_negative)
+    open_ones: bool = attr(
+        "whether an open extent of x that is not the shape's may be 1 in a run, and stretches then", default=False
+    )
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,41 @@ class RepeatAttrs(Attrs):
 def _broadcast_to_relation(types: Sequence[Type], attrs: BroadcastToAttrs) -> Type:
     x = tensor_argument(types[0], "x")
     shape = tuple(extent_of_formula(extent, types) for extent in attrs.shape)
-    return TensorType(broadcast_shapes([x.shape, shape], ("x", "the shape")), x.dtype)
+    own = x.shape
+    if attrs.open_ones:  # each run checks these
+        own = tuple(ONE if a is not b else a for a, b in _met(own, shape))
+    return TensorType(broadcast_shapes([own, shape], ("x", "the shape")), x.dtype)
+
+
+def _met(own: Sequence[Expr], shape: Sequence[Expr]) -> list[tuple[Expr, Expr]]:
+    """The extents of x, each with that of the shape, or with itself where the shape says nothing."""
+    missing = len(own) - len(shape)
+    said = [*own[: max(missing, 0)], *shape[max(-missing, 0) :]]
+    return [(a, a if const_int(b) == 1 else b) for a, b in zip(own, said, strict=True)]
 
 
 def _broadcast_to_compute(attrs: BroadcastToAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    x = inputs[0]
-    stretched = [const_int(e) == 1 for e in x.shape]
+    x, shape = inputs[0], tensor_argument(result, "result").shape
+
+    def index(own: Expr, extent: Expr, i: te.Axis) -> Expr | te.Axis:
+        if const_int(own) == 1:
+            return ZERO
+        return te.if_then_else(own == 1, 0, i) if attrs.open_ones and own is not extent else i
 
     def element(*i: te.Axis) -> Expr:
-        own = i[len(i) - x.ndim :]
-        return x[tuple(ZERO if one else index for one, index in zip(stretched, own, strict=True))]
+        behind = len(i) - x.ndim
+        return x[tuple(index(*each) for each in zip(x.shape, shape[behind:], i[behind:], strict=True))]
 
-    return te.compute(tensor_argument(result, "result").shape, element, name="broadcast_to")
+    return te.compute(shape, element, name="broadcast_to")
+
+
+def _asked_of_broadcast(call: Call) -> Sequence[Expr]:
+    """An open extent differs by nothing from that of the result, or from 1."""
+    own, extents = tensor_of(call.args[0]).shape, tensor_of(call).shape
+    pairs = zip(own, extents[len(extents) - len(own) :], strict=True) if call.attrs.open_ones else ()
+    return tuple(
+        ZERO - minimum(maximum(a - b, b - a), maximum(a - 1, 1 - a)) for a, b in pairs if a is not b and a is not ONE
+    )
 
 
 def _tile_relation(types: Sequence[Type], attrs: TileAttrs) -> Type:
@@ -115,6 +142,7 @@ BROADCAST_TO = register_op(
     BroadcastToAttrs,
     variadic=True,
     support_level=3,
+    extent_rule=_asked_of_broadcast,
 )
 TILE = register_op(
     "tile",
@@ -151,6 +179,12 @@ def broadcast_to_extents(x: Node, shape: Sequence[int | Expr], of: Iterable[Node
     themselves."""
     formulas, used = as_formulas(shape, of)
     return BROADCAST_TO(x, *used, attrs=BroadcastToAttrs(formulas))
+
+
+def stretched_to_extents(x: Node, shape: Sequence[int | Expr], of: Iterable[Node]) -> Call:
+    """The same where each extent of x that is not the shape's is 1 when a run computes it, or the shape's after all."""
+    formulas, used = as_formulas(shape, of)
+    return BROADCAST_TO(x, *used, attrs=BroadcastToAttrs(formulas, open_ones=True))
 
 
 def tile(x: Node, repeats: Sequence[int]) -> Call:

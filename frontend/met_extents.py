@@ -1,0 +1,88 @@
+"""Values that meet in an operator which broadcasts, with extents that only a run knows: either may be 1 then.
+
+An extent that a run computes is repeated where it is 1 and meets a number, or another dimension. Elsewhere two that
+differ are taken for one, which each run checks (``compiler/passes/constraints.py``): dimensions of inputs differ by
+name far more often than by number, and code for equal ones is the fastest. In the body of a loop that holds of the
+dimensions that a run computes, too, since what an iteration carries keeps its extents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from ..graph.node import Call, Node, tensor_of
+from ..graph.types import TensorType
+from ..ir.constants import ONE, ZERO, const_int
+from ..ir.expr import Expr, Var
+from ..ir.makers import maximum, minimum
+from ..ir.simplify import simplify
+from ..ir.visit import free_vars
+from ..ops.families.repeat import stretched_to_extents
+from .onnx_node import OnnxNode
+from .shape_values import ShapeValues
+
+
+def met(node: OnnxNode, values: Sequence[Node], behind: int = 0) -> list[Node]:
+    """The values, repeated along axes of extent 1 where that is known in a run only; but for so many axes ``behind``,
+    as of the matrices of products."""
+    if not all(isinstance(value.type, TensorType) for value in values):
+        return list(values)
+    born = _born_dimensions(node.shapes)
+    if not born:
+        return list(values)
+    shapes = [tensor_of(value).shape for value in values]
+    rank = max(map(len, shapes))
+    extents = [_extent([s[dim] for s in shapes if len(s) >= -dim], born, node.shapes) for dim in range(-rank, -behind)]
+    extents += [None] * min(behind, rank)
+    return [_stretched(node, value, extents, born) for value in values]
+
+
+def _born_dimensions(shapes: ShapeValues) -> frozenset[Expr]:
+    """The dimensions that a run computes of values, as far as they are known here."""
+    witnesses = (tensor_of(node).shape for node in shapes.inputs if isinstance(node, Call))
+    return frozenset(extent for shape in witnesses for extent in shape if isinstance(extent, Var))
+
+
+def _is_born(extent: Expr, born: frozenset[Expr]) -> bool:
+    return not born.isdisjoint(free_vars(extent))
+
+
+def _extent(met_here: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues) -> Expr | None:
+    """What extents that meet broadcast to; None where nothing has to be repeated that is not known to be."""
+    different = [e for e in dict.fromkeys(met_here) if e is not ONE]
+    if len(different) < 2 or not any(_is_born(e, born) for e in different):
+        return None
+    number = next((e for e in different if const_int(e) is not None), None)
+    if number is not None:
+        return number
+    if shapes.bounds.loops or all(simplify(e - different[0], shapes.facts(e)) is ZERO for e in different[1:]):
+        return None
+    return _broadcast(different, shapes)
+
+
+def _broadcast(extents: Sequence[Expr], shapes: ShapeValues) -> Expr:
+    """What dimensions broadcast to in a run: the largest of them, or 0 where one is that. What some of these broadcast
+    to before stands for them."""
+    parts = tuple(dict.fromkeys(part for e in extents for part in shapes.broadcast.get(e, (e,))))
+    for extent in extents:
+        if set(shapes.broadcast.get(extent, ())) == set(parts):
+            return extent
+    made = simplify(reduce(maximum, parts) * minimum(reduce(minimum, parts), ONE))
+    shapes.broadcast[made] = parts
+    return made
+
+
+def _stretched(node: OnnxNode, value: Node, extents: Sequence[Expr | None], born: frozenset[Expr]) -> Node:
+    """A value with these extents, aligned at the right, where they are given: what is no dimension of a run keeps to a
+    number."""
+    own = tensor_of(value).shape
+    wanted = [
+        1
+        if extent is None or extent is mine or (const_int(extent) is not None and not _is_born(mine, born))
+        else extent
+        for mine, extent in zip(own, extents[len(extents) - len(own) :], strict=True)
+    ]
+    if not any(isinstance(extent, Expr) for extent in wanted):
+        return value
+    return stretched_to_extents(value, wanted, node.shapes.inputs)
