@@ -58,7 +58,9 @@ def _reshape_relation(types: Sequence[Type], attrs: ReshapeAttrs) -> Type:
     extents = [extent_of_formula(extent, types) for extent in attrs.shape]
     if -1 in attrs.shape:
         rest = attrs.shape.index(-1)
-        left = quotient(x.shape, [*extents[:rest], *extents[rest + 1 :]])
+        kept = {axis for axis in range(min(x.ndim, len(extents))) if attrs.shape[axis] == extent_of_x(axis)}
+        own = [extent for axis, extent in enumerate(x.shape) if axis not in kept]
+        left = quotient(own, [e for axis, e in enumerate(extents) if axis not in kept and axis != rest])
         if left is None:
             empty = all(any(const_int(e) == 0 for e in shape) for shape in (x.shape, extents))
             error = ExtentUndecided if empty else TypeInferenceError
@@ -181,7 +183,7 @@ def reshape(x: Node, shape: Sequence[int], allow_zero: bool = False) -> Call:
     for axis in copied:
         if axis >= len(old):
             raise TypeInferenceError(f"reshape of {x.type} to {tuple(shape)}: there is no axis {axis} to copy")
-        extents[axis] = number if (number := const_int(old[axis])) is not None else extent_of_x(axis)
+        extents[axis] = const_int(old[axis]) or extent_of_x(axis)  # where it is 0, too, the others tell what is left
     return RESHAPE(x, attrs=ReshapeAttrs(tuple(extents)))
 
 

@@ -36,6 +36,25 @@ def test_minus_one_is_the_rest_and_zero_copies(ops):
     assert reshape(ops.var((0, 4)), (4, 0), allow_zero=True).type is tensor_type((4, 0), "float32")
 
 
+@pytest.mark.parametrize(
+    ("old", "given", "new"),
+    [
+        (("n", 5, 16), (0, 0, 2, -1), (0, 5, 2, 8)),
+        (("n", 5, 16), (0, -1, 8), (0, 10, 8)),
+        ((5, 16, "n"), (-1, 8, 0), (10, 8, 0)),
+        (("n", 6), (-1, 3), (0, 3)),
+    ],
+)
+def test_a_batch_of_nothing_leaves_the_rest_as_it_is(old, given, new):
+    """Known or open, with the same result: what is copied is no part of what the others leave."""
+    for n in (te.var("n"), 0):
+        shape = [n if extent == "n" else extent for extent in old]
+        x = lw.var("x", tuple(shape), "float32")
+        engine = lw.Engine(lw.compile(lw.Function([x], lw.nn.reshape(x, given)), target="x86-64-v3", jobs=1), threads=1)
+        (found,) = engine(np.zeros([0 if extent == "n" else extent for extent in old], np.float32))
+        assert found.shape == new
+
+
 def test_symbolic_extents_cancel(ops):
     n = te.var("n")
     x = ops.var((n, 3, 4))
