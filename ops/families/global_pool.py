@@ -1,7 +1,7 @@
 """Pooling over all spatial axes at once: ``nn.global_max_pool``, ``nn.global_avg_pool``, ``nn.global_lp_pool``.
 
-The result has the layout of x. Where the spatial axes are last, sums are kept in ``LANES`` parts that are added up in
-the end, so that they vectorize along them; small planes are folded side by side. Else vectors are of channels.
+The result has the layout of x. Where the spatial axes are last, planes are rows, which are folded in lanes; short ones
+side by side. Else vectors are of channels.
 """
 
 from __future__ import annotations
@@ -18,14 +18,11 @@ from ...graph.types import TensorType, Type
 from ...ir.constants import ONE
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index
-from ...ir.row_major import unravel_index
-from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.attrs import Attrs, attr, positive
-from ..definition.condition import clause
 from ..definition.cost import moved
-from ..definition.folds import SHORT_ROWS, Fold, LaneOrder, are_short_rows
+from ..definition.folds import LONG_ROWS, SHORT_ROWS, Fold, LaneOrder, long_rows, short_rows
 from ..definition.layout_rule import follow_layout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import reduce_schedule
@@ -33,12 +30,10 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_strategy
 from .pool_windows import power_of_magnitude, root
-from .reduce import RowStages, RowTotals, fold_axes, short_rows_schedule
+from .reduce import RowStages, fold_axes, rows_schedule, short_rows_schedule
 from .window import LAYOUT, axis_extents, rank_in, spatial_axes
 
 GROUP = OpGroup.POOLING
-
-LANES = 16
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ def _float_relation(types: Sequence[Type], attrs: GlobalPoolAttrs) -> TensorType
     return result
 
 
-def fold_planes(
+def fold_positions(
     layout: str,
     x: te.Tensor,
     result: TensorType,
@@ -84,45 +79,29 @@ def fold_planes(
     name: str,
     order: LaneOrder | None,
 ) -> RowStages:
-    """The terms of all elements of a channel, folded, in the shape of the result; by an ``order`` planes are rows."""
+    """The terms of all elements of a channel, folded, in the shape of the result; in an ``order``, if positions are the
+    innermost axes."""
     made, axes = _layout(layout, result)
-    if made is Layout(f"NC{axes}"):
-        if order is None:
-            sums = RowTotals(_fold_in_lanes(x, term, fold, name), x.shape[:2])
-        else:
-            sums = fold_axes(f"{name}.whole", x.shape, range(2, x.ndim), fold, lambda i: term(x[i]), order)
-        whole = te.compute(result.shape, lambda n, c, *_: sums[n, c], name=f"{name}.all")
-        return RowStages(whole, (sums.tensor,))
-    positions = {made.position(axis): te.reduce_axis((0, x.shape[made.position(axis)]), name=axis) for axis in axes}
+    positions = sorted(made.position(axis) for axis in axes)
+    sums = fold_axes(f"{name}.whole", x.shape, positions, fold, lambda i: term(x[i]), order)
 
     def element(*index: Axis) -> Expr:
-        source = term(x[tuple(positions.get(d, i) for d, i in enumerate(index))])
-        return fold(source, axis=list(positions.values()), where=None)
+        return sums[[i for d, i in enumerate(index) if d not in positions]]
 
-    return RowStages(te.compute(result.shape, element, name=f"{name}.whole"), ())
+    return RowStages(te.compute(result.shape, element, name=f"{name}.all"), (sums.tensor,))
 
 
-def _fold_in_lanes(x: te.Tensor, term: Callable[[Expr], Expr], fold: Fold, name: str) -> te.Tensor:
-    """The sums, [N, C], folded in lanes."""
-    size: Expr = ONE
-    for extent in x.shape[2:]:
-        size = simplify(size * extent)
-    steps = te.reduce_axis((0, simplify((size + (LANES - 1)) // LANES)), name="s")
-
-    def part(n: Axis, c: Axis, lane: Axis) -> Expr:
-        flat = steps * LANES + lane
-        return fold(term(x[(n, c, *unravel_index(flat, x.shape[2:]))]), axis=steps, where=flat < size)
-
-    parts = te.compute((*x.shape[:2], LANES), part, name=f"{name}.parts")
-    lane = te.reduce_axis((0, LANES), name="lane")
-    return te.compute(x.shape[:2], lambda n, c: fold(parts[n, c, lane], axis=lane, where=None), name=f"{name}.whole")
+def of_planes(layout: str, x: TensorType) -> bool:
+    """Whether an x in this layout has its positions innermost."""
+    made, axes = _layout(layout, x)
+    return made is Layout(f"NC{axes}")
 
 
 def _max(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        folded = fold_planes(attrs.layout, x, kind, lambda value: value, te.max, "global_max_pool", order)
+        folded = fold_positions(attrs.layout, x, kind, lambda value: value, te.max, "global_max_pool", order)
         whole = folded.result
         return RowStages(te.compute(kind.shape, lambda *i: whole[i], name="global_max_pool"), folded.totals)
 
@@ -133,7 +112,7 @@ def _avg(order: LaneOrder | None) -> Compute:
     def compute(attrs: GlobalPoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
-        folded = fold_planes(attrs.layout, x, kind, widened, te.sum, "global_avg_pool", order)
+        folded = fold_positions(attrs.layout, x, kind, widened, te.sum, "global_avg_pool", order)
         count = as_index(1)
         layout, axes = _layout(attrs.layout, kind)
         for axis in axes:
@@ -154,7 +133,7 @@ def _lp(order: LaneOrder | None) -> Compute:
         def power(value: Expr) -> Expr:
             return power_of_magnitude(widened(value), attrs.p)
 
-        folded = fold_planes(attrs.layout, x, kind, power, te.sum, "global_lp_pool", order)
+        folded = fold_positions(attrs.layout, x, kind, power, te.sum, "global_lp_pool", order)
         whole = folded.result
         norm = te.compute(kind.shape, lambda *i: te.cast(root(whole[i], attrs.p), kind.dtype), name="global_lp_pool")
         return RowStages(norm, folded.totals)
@@ -185,14 +164,13 @@ def _register(
     @register_strategy(op)
     def strategy(attrs: GlobalPoolAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         x = tensor_argument(inputs[0], "x")
-        layout, axes = _layout(attrs.layout, x)
-        made = OpStrategy()
+        made, cost = OpStrategy(), moved([x, result])
         made.add_implementation(compute(None), reduce_schedule.for_target(target), f"{name}.generic")
-        planes = layout is Layout(f"NC{axes}") and are_short_rows(range(2, x.ndim), x.shape)
-        with made.specialized(clause("planes of a few vectors", planes)):
-            made.add_implementation(
-                compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", cost=moved([x, result])
-            )
+        if of_planes(attrs.layout, x):
+            with made.specialized(long_rows(range(2, x.ndim), x.shape)):
+                made.add_implementation(compute(LONG_ROWS), rows_schedule, f"{name}.rows", cost=cost)
+            with made.specialized(short_rows(range(2, x.ndim), x.shape)):
+                made.add_implementation(compute(SHORT_ROWS), short_rows_schedule, f"{name}.short_rows", cost=cost)
         return made
 
     return op

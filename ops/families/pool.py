@@ -36,7 +36,7 @@ from ..definition.registry import Op, OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_compute, register_reduce_schedule, register_strategy
 from .conv.flat import lanes_for
-from .global_pool import fold_planes
+from .global_pool import fold_positions, of_planes
 from .pool_windows import (
     LONG_WINDOW,
     AvgPoolAttrs,
@@ -51,7 +51,7 @@ from .pool_windows import (
     spatial_of,
     taps_of,
 )
-from .reduce import RowStages
+from .reduce import RowStages, rows_schedule
 from .separable_pool import SHORT_ROW, Fold, PooledStages, SeparablePool
 from .window import (
     AutoPad,
@@ -209,14 +209,14 @@ def _lp(attrs: LpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
 # Whole images
 
 
-def _whole(name: str, make: MakeFold, fold: folds.Fold) -> Compute:
-    """The only window of each channel, which all of the image is in."""
+def _whole(name: str, make: MakeFold, fold: folds.Fold, order: folds.LaneOrder | None) -> Compute:
+    """The only window of each channel, which all of the image is in, folded as global pools fold it."""
 
     def compute(attrs: PoolAttrs, inputs: Tensors, result: Type) -> RowStages:
         (x,) = inputs
         kind = tensor_argument(result, "result")
         parts = make(attrs, x, kind)
-        folded = fold_planes(attrs.layout, x, kind, parts.term, fold, name, None)
+        folded = fold_positions(attrs.layout, x, kind, parts.term, fold, name, order)
         whole = folded.result
         return RowStages(te.compute(kind.shape, lambda *i: parts.finish(whole[i], i), name=name), folded.totals)
 
@@ -303,10 +303,10 @@ def _register(
         made.add_implementation(compute, reduce_schedule.for_target(target), f"{name}.generic")
         _add_separable(made, attrs, inputs, result, target, fold)
         with made.specialized(*_are_whole(attrs, tensor_argument(inputs[0], "x"), tensor_argument(result, "result"))):
-            compute_whole = _whole(name.removeprefix("nn."), fold, reducer)
-            made.add_implementation(
-                compute_whole, reduce_schedule.for_target(target), f"{name}.whole", cost=moved([*inputs, result])
-            )
+            planes = of_planes(attrs.layout, tensor_argument(inputs[0], "x"))
+            compute_whole = _whole(name.removeprefix("nn."), fold, reducer, folds.LONG_ROWS if planes else None)
+            schedule = rows_schedule if planes else reduce_schedule.for_target(target)
+            made.add_implementation(compute_whole, schedule, f"{name}.whole", cost=moved([*inputs, result]))
         return made
 
     return op

@@ -845,11 +845,16 @@ CASES = {
     "nn.depth_to_space": [(lambda x: nn.depth_to_space(x, 2), lambda x: depth_to_space(x, 2), floats(1, 8, 2, 3))],
     "nn.space_to_depth": [(lambda x: nn.space_to_depth(x, 2), lambda x: space_to_depth(x, 2), floats(1, 2, 4, 6))],
     "nn.global_avg_pool": [
-        (nn.global_avg_pool, lambda x: x.mean((2, 3), keepdims=True), floats(2, 3, 4, 5)),
+        (nn.global_avg_pool, lambda x: x.mean((2, 3), keepdims=True), floats(2, 3, *plane))
+        for plane in ((4, 5), (9, 15))
     ],
-    "nn.global_max_pool": [(nn.global_max_pool, lambda x: x.max((2, 3), keepdims=True), floats(2, 3, 4, 5))],
+    "nn.global_max_pool": [
+        (nn.global_max_pool, lambda x: x.max((2, 3), keepdims=True), floats(2, 3, *plane))
+        for plane in ((4, 5), (9, 15))
+    ],
     "nn.global_lp_pool": [
-        (nn.global_lp_pool, lambda x: np.sqrt((x**2).sum((2, 3), keepdims=True)), floats(2, 3, 4, 5))
+        (nn.global_lp_pool, lambda x: np.sqrt((x**2).sum((2, 3), keepdims=True)), floats(2, 3, *plane))
+        for plane in ((4, 5), (9, 15))
     ],
     **{
         name: [

@@ -185,7 +185,9 @@ def test_auto_pad_chooses_the_padding(ops, auto_pad):
 
 
 @pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
-@pytest.mark.parametrize("shape", [(2, 3, 7), (1, 4, 7, 7), (2, 17, 1, 1), (1, 3, 2, 5, 6), (1, 2, 32, 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 7), (1, 4, 7, 7), (2, 17, 1, 1), (1, 3, 2, 5, 6), (1, 2, 32, 3), (1, 3, 9, 15)], ids=str
+)
 def test_global_pools_are_numpys(ops, shape, native):
     a = rng.normal(size=shape).astype(np.float32)
     axes = tuple(range(2, a.ndim))
@@ -213,8 +215,10 @@ def test_symbolic_dimensions_come_through(ops):
                 wanted = windows.pool(a, (3, 3), (2, 2), (1,) * 4, (1, 1), ceil_mode, fold)
                 found = ops.evaluate(call, {x: a}, native=native)
                 np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
-        found = ops.evaluate(global_avg_pool(x), {x: a}, native=native)
-        np.testing.assert_allclose(found, a.mean(axis=(2, 3), keepdims=True), rtol=1e-5, atol=1e-6)
+        for rows in (1, 3, 7, 25):  # a few elements, a few vectors, and long planes
+            of = rng.normal(size=(2, 3, rows, 6)).astype(np.float32)
+            found = ops.evaluate(global_avg_pool(x), {x: of}, native=native)
+            np.testing.assert_allclose(found, of.mean(axis=(2, 3), keepdims=True), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
