@@ -6,26 +6,21 @@ for is each operator's matter.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 from ... import te
 from ...base.dtype import dtype
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
-from ...graph.layout import Layout, source_index
+from ...graph.layout import Layout
 from ...graph.node import Call, Node, tensor_of
-from ...graph.types import TensorType, TupleType, Type, leaf_types
-from ...ir.constants import ZERO, const_int
-from ...ir.expr import Axis, Expr
-from ...ir.facts import NO_FACTS, prove
-from ...ir.makers import as_index
+from ...graph.types import TensorType, TupleType, Type
+from ...ir.constants import const_int
+from ...ir.expr import Expr
 from ...te.tensor import Tensors
 from ..definition import folds
-from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, naming, per_axis
 from ..definition.condition import Clause, clause
 from ..definition.cost import moved
@@ -37,6 +32,16 @@ from ..definition.relations import tensor_argument
 from ..definition.strategy import Compute, OpStrategy, register_compute, register_reduce_schedule, register_strategy
 from .conv.flat import lanes_for
 from .global_pool import fold_positions, of_planes
+from .pool_definition import (
+    MakeFold,
+    avg_fold,
+    avg_pooled,
+    lp_fold,
+    lp_pooled,
+    max_fold,
+    max_pooled,
+    max_pooled_with_indices,
+)
 from .pool_windows import (
     LONG_WINDOW,
     AvgPoolAttrs,
@@ -44,15 +49,10 @@ from .pool_windows import (
     MaxPoolIndicesAttrs,
     PoolAttrs,
     WindowAttrs,
-    place_of,
-    power_of_magnitude,
-    read_of,
-    root,
     spatial_of,
-    taps_of,
 )
 from .reduce import RowStages, rows_schedule
-from .separable_pool import SHORT_ROW, Fold, PooledStages, SeparablePool
+from .separable_pool import SHORT_ROW, PooledStages, SeparablePool
 from .window import (
     AutoPad,
     axis_extents,
@@ -107,105 +107,6 @@ def _indices_relation(types: Sequence[Type], attrs: WindowAttrs) -> TupleType:
     return TupleType((values, TensorType(values.shape, dtype("int64"))))
 
 
-# Computes
-
-
-def _max(attrs: PoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    taps = taps_of(attrs, spatial_of(x.shape, attrs))
-
-    def element(*index: Axis) -> Expr:
-        value, valid = read_of(x, attrs, index, taps)
-        return te.max(te.if_then_else(valid, value, te.min_value(x.dtype)), axis=taps)
-
-    return te.compute(tensor_argument(result, "result").shape, element, name="max_pool")
-
-
-def _max_with_indices(attrs: MaxPoolIndicesAttrs, inputs: Tensors, result: Type) -> Tensors:
-    (x,) = inputs
-    taps = taps_of(attrs, x.shape[2:])
-    values, _ = leaf_types(result)
-    shape = values.shape
-
-    def element(n: Axis, c: Axis, *o: Axis) -> tuple[Expr, ...]:
-        place, valid = place_of(x.shape[2:], attrs, [as_index(i) for i in o], taps)
-        return te.argmax(x[(n, c, *place)], axis=taps, where=valid)
-
-    best, tap = te.compute(shape, element, name="max_pool.best")
-
-    def position(n: Axis, c: Axis, *o: Axis) -> Expr:
-        within = as_index(tap[(n, c, *o)])
-        place: list[Expr] = [ZERO] * len(o)
-        for d in reversed(range(len(o))):
-            place[d] = o[d] * attrs.strides[d] + within % taps[d].extent * attrs.dilation[d] - attrs.padding[d]
-            within = within // taps[d].extent
-        order = range(len(o)) if attrs.storage_order == 0 else reversed(range(len(o)))
-        flat = as_index(n) * x.shape[1] + c
-        for d in order:
-            flat = flat * x.shape[d + 2] + place[d]
-        return te.cast(flat, "int64")
-
-    largest = te.compute(shape, lambda *i: best[i], name="max_pool")
-    return largest, te.compute(shape, position, name="max_pool.indices")
-
-
-def _sum_pool(
-    x: te.Tensor, attrs: PoolAttrs, shape: tuple[Expr, ...], term: Callable[[Expr], Expr], name: str
-) -> te.Tensor:
-    """The sums over windows, of terms of the elements inside the tensor."""
-    taps = taps_of(attrs, spatial_of(x.shape, attrs))
-    zero = te.const(0, accumulator(x.dtype))
-
-    def element(*index: Axis) -> Expr:
-        value, valid = read_of(x, attrs, index, taps)
-        return te.sum(te.if_then_else(valid, term(widened(value)), zero), axis=taps)
-
-    return te.compute(shape, element, name=name)
-
-
-def _avg(attrs: AvgPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = tensor_argument(result, "result")
-    sums = _sum_pool(x, attrs, kind.shape, lambda value: value, "avg_pool.sum")
-    mean = _mean_of(attrs, x, kind)
-    return te.compute(kind.shape, lambda *i: mean(sums[i], i), name="avg_pool")
-
-
-def _mean_of(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Callable[[Expr, Sequence[Axis]], Expr]:
-    """What the sum of a window becomes at a place of the result."""
-    extents = list(zip(spatial_of(x.shape, attrs), spatial_of(kind.shape, attrs), strict=True))
-
-    def mean(total: Expr, index: Sequence[Axis]) -> Expr:
-        _, _, *o = source_index([as_index(i) for i in index], attrs.primal, attrs.data)
-        counts = (_count(attrs, extent, outputs, o[d], d) for d, (extent, outputs) in enumerate(extents))
-        # Numbers are multiplied, which lanes do at once; wide integers they do not.
-        count = reduce(operator.mul, (te.cast(each, total.dtype) for each in counts))
-        return te.cast(total / count, kind.dtype)
-
-    return mean
-
-
-def _count(attrs: AvgPoolAttrs, extent: Expr, outputs: Expr, o: Expr, d: int) -> Expr:
-    """How many elements of window ``o`` count on an axis; a plain number where that is the same for all windows."""
-    window, step, spread = attrs.window[d], attrs.strides[d], attrs.dilation[d]
-    begin_pad, end_pad = attrs.padding[d], attrs.padding[d + len(attrs.window)]
-    before, after = (begin_pad, end_pad) if attrs.count_include_pad else (0, 0)
-    begin = o * step - begin_pad
-    # Taps begin + j * spread with -before <= … < extent + after count.
-    first = as_index(0) if begin_pad == before else te.maximum(-((begin + before) // spread), 0)
-    room = (extent + (after - 1) - begin) // spread + 1
-    last_room = (extent + (after - 1) - ((outputs - 1) * step - begin_pad)) // spread + 1
-    fits = prove(last_room >= window, NO_FACTS)
-    return (as_index(window) if fits else te.minimum(room, window)) - first
-
-
-def _lp(attrs: LpPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = tensor_argument(result, "result")
-    sums = _sum_pool(x, attrs, kind.shape, lambda value: power_of_magnitude(value, attrs.p), "lp_pool.sum")
-    return te.compute(kind.shape, lambda *i: te.cast(root(sums[i], attrs.p), kind.dtype), name="lp_pool")
-
-
 # Whole images
 
 
@@ -234,25 +135,6 @@ def _are_whole(attrs: PoolAttrs, x: TensorType, result: TensorType) -> list[Clau
 
 
 # Axis by axis
-
-
-def _max_fold(attrs: PoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
-    return Fold(te.min_value(x.dtype), lambda value: value, te.maximum, lambda best, _: best)
-
-
-def _avg_fold(attrs: AvgPoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
-    return Fold(te.const(0, accumulator(x.dtype)), widened, operator.add, _mean_of(attrs, x, kind))
-
-
-def _lp_fold(attrs: LpPoolAttrs, x: te.Tensor, kind: TensorType) -> Fold:
-    def term(value: Expr) -> Expr:
-        return power_of_magnitude(widened(value), attrs.p)
-
-    zero = te.const(0, accumulator(x.dtype))
-    return Fold(zero, term, operator.add, lambda total, _: te.cast(root(total, attrs.p), kind.dtype))
-
-
-MakeFold: TypeAlias = Callable[[Any, te.Tensor, TensorType], Fold]
 
 
 def _add_separable(
@@ -313,10 +195,12 @@ def _register(
 
 
 MAX_POOL = _register(
-    "nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, _max, _relation, _max_fold, te.max
+    "nn.max_pool", "The largest of each window; NaN if there is one", PoolAttrs, max_pooled, _relation, max_fold, te.max
 )
-AVG_POOL = _register("nn.avg_pool", "The mean of each window", AvgPoolAttrs, _avg, _float_relation, _avg_fold, te.sum)
-LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, _lp, _float_relation, _lp_fold, te.sum)
+AVG_POOL = _register(
+    "nn.avg_pool", "The mean of each window", AvgPoolAttrs, avg_pooled, _float_relation, avg_fold, te.sum
+)
+LP_POOL = _register("nn.lp_pool", "The p-norm of each window", LpPoolAttrs, lp_pooled, _float_relation, lp_fold, te.sum)
 MAX_POOL_WITH_INDICES = register_op(
     "nn.max_pool_with_indices",
     "The largest element of each window, and the place of the first such in the flattened x, as int64",
@@ -326,7 +210,7 @@ MAX_POOL_WITH_INDICES = register_op(
     MaxPoolIndicesAttrs,
     support_level=2,
 )
-register_compute(MAX_POOL_WITH_INDICES, _max_with_indices)
+register_compute(MAX_POOL_WITH_INDICES, max_pooled_with_indices)
 register_reduce_schedule(MAX_POOL_WITH_INDICES)
 
 
