@@ -16,13 +16,10 @@ from ..codegen.report.loop_work import LoopWork, loop_work
 from ..codegen.report.report import CodeLoop, VectorReport
 from ..ir.open_extents import IN_COSTS
 from ..ir.origin import Nest
-from ..schedules.register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
+from ..schedules.machine import CORE
 from .llvm_mca import ask_llvm_mca
 from .loop_prediction import Bound, LoopPrediction
 
-STORES_PER_CYCLE = 1
-INSTRUCTIONS_PER_CYCLE = 6
-"""What Zen 3, Golden Cove and later cores rename in a cycle; older ones of Intel 4."""
 MOST_LOOPS = 12
 """Of so many loops there is a prediction: llvm-mca is asked about each by itself."""
 
@@ -50,14 +47,18 @@ def _prediction(loop: CodeLoop, work: LoopWork, target: Target) -> LoopPredictio
 def bounds(work: LoopWork, target: Target) -> Iterator[Bound]:
     """What an iteration takes at least, for each part of a core."""
     full = work.widest if work.bits == target.vector_bits else 0  # two of all others are done in a cycle
-    rate = target.fma_per_cycle if full else FULL_RATE
-    products = full / target.fma_per_cycle + (work.arithmetic - full) / FULL_RATE
+    rate = target.fma_per_cycle if full else CORE.full_rate
+    products = full / target.fma_per_cycle + (work.arithmetic - full) / CORE.full_rate
     yield Bound("fma", products, f"{count_text(work.arithmetic, 'product or sum', 'products or sums')}, {rate} a cycle")
-    yield _rated("load", work.loads, "load", LOADS_PER_CYCLE)
-    yield _rated("store", work.stores, "store", STORES_PER_CYCLE)
-    chain = f"{count_text(work.chain, 'step')} from a sum to itself in the next iteration, {SUM_CYCLES:g} cycles each"
-    yield Bound("latency", work.chain * SUM_CYCLES, chain if work.chain else "no sum goes on in the next iteration")
-    yield _rated("front end", work.instructions, "instruction", INSTRUCTIONS_PER_CYCLE)
+    yield _rated("load", work.loads, "load", CORE.loads)
+    yield _rated("store", work.stores, "store", CORE.stores)
+    chain = (
+        f"{count_text(work.chain, 'step')} from a sum to itself in the next iteration, {CORE.sum_cycles:g} cycles each"
+    )
+    yield Bound(
+        "latency", work.chain * CORE.sum_cycles, chain if work.chain else "no sum goes on in the next iteration"
+    )
+    yield _rated("front end", work.instructions, "instruction", CORE.renamed)
 
 
 def _rated(of: str, count: int, thing: str, per_cycle: int) -> Bound:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..lowering.schedule import Schedule
-from .register_tile import FULL_RATE, LOADS_PER_CYCLE, SECOND_CACHE_CYCLES, SUM_CYCLES
+from .machine import CORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,11 @@ def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iter
 
 
 def tile_cycles(
-    rows: int, columns: int, tile: ChannelTile, rate: int = FULL_RATE, weight_cycles: float = SECOND_CACHE_CYCLES
+    rows: int,
+    columns: int,
+    tile: ChannelTile,
+    rate: int = CORE.full_rate,
+    weight_cycles: float = CORE.second_cache_cycles,
 ) -> float:
     """Cycles for one term of all sums of a stripe of filters.
 
@@ -70,8 +74,8 @@ def tile_cycles(
     for height, down in _pieces(rows, tile.rows):
         for width, across in _pieces(columns, tile.columns):
             positions = height * width
-            loads = (positions + tile.blocks) / LOADS_PER_CYCLE
-            step = max(positions * tile.blocks / rate, loads, weight_cycles * tile.blocks, SUM_CYCLES)
+            loads = (positions + tile.blocks) / CORE.loads
+            step = max(positions * tile.blocks / rate, loads, weight_cycles * tile.blocks, CORE.sum_cycles)
             total += down * across * (step + (positions + tile.blocks) / 10 + tile.blocks / 4 + 1)
     return total
 

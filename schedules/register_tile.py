@@ -8,17 +8,7 @@ from dataclasses import dataclass
 from ..base.aligned import PAGE_BYTES
 from ..base.dtype import DType
 from ..base.target import Target
-
-FULL_RATE = 2
-"""How many vectors cores multiply and add in a cycle at most. Tiles are chosen for these, also where a core does fewer
-(``Target.fma_per_cycle``): what does not keep back the fast ones does not keep back others."""
-LOADS_PER_CYCLE = 2
-SECOND_CACHE_CYCLES = 1.5
-"""Of a vector that comes from the second cache."""
-THIRD_CACHE_CYCLES = 4.0
-"""Of one that comes from the third, if the core has others to wait for beside it."""
-SUM_CYCLES = 4.0
-"""How long a sum waits for the last one that was added to it."""
+from .machine import CORE
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +25,14 @@ class RegisterTile:
         return self.vectors * self.lanes
 
 
-def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
+def step_cycles(rows: int, vectors: int, rate: int = CORE.full_rate) -> float:
     """Cycles of one step of a tile's sums, by a model.
 
     A step loads each vector, broadcasts a factor for each row (two loads a cycle), and multiplies all pairs (``rate`` a
     cycle); vectors come from the second cache, one in a cycle and a half; a sum waits four cycles for the last one.
     """
-    loads = (rows + vectors) / LOADS_PER_CYCLE
-    return max(rows * vectors / rate, loads, SECOND_CACHE_CYCLES * vectors, SUM_CYCLES)
+    loads = (rows + vectors) / CORE.loads
+    return max(rows * vectors / rate, loads, CORE.second_cache_cycles * vectors, CORE.sum_cycles)
 
 
 def register_tile(

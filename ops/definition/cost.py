@@ -14,9 +14,7 @@ from ...graph.types import TensorType, TupleType, Type, leaf_types
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.open_extents import IN_COSTS
-
-BYTES_PER_CYCLE = 8
-"""What a copy moves, reading and writing counted apart; between what the second and the third cache give."""
+from ...schedules.machine import CORE
 
 
 def elements(kind: Type) -> int:
@@ -31,7 +29,7 @@ def elements_of(shape: Sequence[Expr]) -> int:
 
 def moved(types: Sequence[Type]) -> float:
     """Cycles to go once through the memory of values: the least that an operator on them costs."""
-    return sum(_bytes(kind) for kind in types) / BYTES_PER_CYCLE
+    return sum(_bytes(kind) for kind in types) / CORE.copied_bytes
 
 
 def _bytes(kind: Type) -> int:

@@ -19,7 +19,7 @@ from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.channel_tile import ChannelTile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
-from ....schedules.register_tile import SECOND_CACHE_CYCLES, THIRD_CACHE_CYCLES
+from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensors
 from ...definition.cost import moved, multiplied
@@ -141,7 +141,9 @@ class OpenBlocked:
     def _cycles_of_usual_rows(self, tile: ChannelTile) -> float:
         """Cycles of a step for each sum of rows of whole tiles, on average over lengths of rows."""
         stay = self._weight_bytes(tile.blocks) <= self.problem.target.l2_bytes
-        step = tile_cycles(1, tile.columns, tile, weight_cycles=SECOND_CACHE_CYCLES if stay else THIRD_CACHE_CYCLES)
+        step = tile_cycles(
+            1, tile.columns, tile, weight_cycles=CORE.second_cache_cycles if stay else CORE.third_cache_cycles
+        )
         tiles = (math.ceil(row / tile.columns) * self._share(row, tile.columns) / row for row in USUAL_ROWS)
         return sum(tiles) * step / tile.blocks
 

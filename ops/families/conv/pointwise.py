@@ -18,8 +18,9 @@ from ....ir.row_major import ravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around, sums_over
 from ....schedules.blocks import MANY_TASKS, near_divisor, part_sizes
+from ....schedules.machine import CORE
 from ....schedules.product import PACKED_USES
-from ....schedules.register_tile import FULL_RATE, SECOND_CACHE_CYCLES, SUM_CYCLES, RegisterTile
+from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
@@ -68,7 +69,7 @@ class PackedPointwise:
             if width * (height + STEPS_UNROLLED) + 1 <= registers or height * width == 1
         ]
 
-    def _steps(self, tile: RegisterTile, rate: int = FULL_RATE) -> float:
+    def _steps(self, tile: RegisterTile, rate: int = CORE.full_rate) -> float:
         """Cycles for one channel of all sums."""
         whole, rest = divmod(self.vectors, tile.vectors)
         last = step_cycles(tile.rows, rest, rate) if rest else 0.0
@@ -176,7 +177,7 @@ class PackedPointwise:
         return chunk, near_divisor(panels, panels // math.ceil(MANY_TASKS / chunks))
 
 
-def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
+def step_cycles(rows: int, vectors: int, rate: int = CORE.full_rate) -> float:
     """Cycles for one channel of a tile's sums.
 
     Products are added ``rate`` vectors a cycle; a vector comes from the second cache in a cycle and a half; a sum waits
@@ -184,7 +185,7 @@ def step_cycles(rows: int, vectors: int, rate: int = FULL_RATE) -> float:
     the second cache a third; the loop takes one.
     """
     return (
-        max(rows * vectors / rate, SECOND_CACHE_CYCLES * vectors, SUM_CYCLES)
+        max(rows * vectors / rate, CORE.second_cache_cycles * vectors, CORE.sum_cycles)
         + rows / 10
         + vectors / 3
         + 1 / STEPS_UNROLLED

@@ -16,22 +16,14 @@ from functools import cached_property, lru_cache
 from ....base.dtype import DType
 from ....base.target import Target
 from ....schedules.blocks import MANY_TASKS
-from ...definition.cost import BYTES_PER_CYCLE
+from ....schedules.machine import CORE
 
-LOADS_PER_CYCLE = 1.7
-"""Of two that a core can do at most: those of a register tile do not always find both ports."""
 CYCLES_PER_STEP = 0.5
 """What a step of the sum takes beside its loads and multiplications."""
 CYCLES_PER_TRANSFORM = 120
 """What it takes to begin with the inputs, or the products, of another tile and block of channels."""
 CYCLES_PER_PAIR = 0.08
 """What it takes to transform them, by pairs of planes: more planes take longer sums, which fit in registers less."""
-NEAR_BYTES_PER_CYCLE = 10
-"""What comes from the second cache to a register tile, beside its multiplications."""
-AHEAD_BYTES_PER_CYCLE = 16
-"""What of the way of weights that come ahead of their use multiplications do not hide."""
-STREAMED_BYTES_PER_CYCLE = 6
-"""What comes of weights in the long run: those of a whole model come from memory."""
 WAYS_TO_AFAR = 4
 """How many times as long it takes to write inputs beyond the second cache, to a page of each plane, as to read them."""
 LARGEST_GROUP = 4
@@ -106,7 +98,7 @@ class Products:
         rows, steps = min(((r, self._steps(group, r)) for r in self._heights(group)), key=lambda found: found[1])
         panels = self.filters // self.width
         sums = panels * self.planes * self.channels * steps
-        far = self._far_bytes(group, panels, together) / BYTES_PER_CYCLE
+        far = self._far_bytes(group, panels, together) / CORE.copied_bytes
         cycles = math.ceil(self.tiles / group) * (sums + far + panels * CYCLES_PER_PANEL)
         return WinogradBlocking(group, rows, together, cycles)
 
@@ -135,10 +127,10 @@ class Products:
         if self._bytes(self.channels * (group + self.filters)) <= self.target.l2_bytes:
             return steps
         weights = self.width * self.dtype.storage_bytes
-        return max(steps + weights / AHEAD_BYTES_PER_CYCLE, weights / STREAMED_BYTES_PER_CYCLE)
+        return max(steps + weights / CORE.ahead_bytes, weights / CORE.streamed_bytes)
 
     def _step(self, rows: int) -> float:
         """Cycles of a step of one register tile. A sum waits four cycles for its last addition."""
-        loads = (rows + self.vectors) / LOADS_PER_CYCLE
-        come = self.width * self.dtype.storage_bytes / NEAR_BYTES_PER_CYCLE
+        loads = (rows + self.vectors) / CORE.sustained_loads
+        come = self.width * self.dtype.storage_bytes / CORE.near_bytes
         return max(rows * self.vectors / self.target.fma_per_cycle, loads, come, 4.0) + CYCLES_PER_STEP

@@ -15,7 +15,8 @@ from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.open_extents import MANY_ROWS
 from ....schedules.blocks import largest_divisor
-from ....schedules.register_tile import FULL_RATE, RegisterTile, step_cycles
+from ....schedules.machine import CORE
+from ....schedules.register_tile import RegisterTile, step_cycles
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator
 from ...definition.cost import elements_of, moved
@@ -84,7 +85,7 @@ class MatrixProduct:
         """Memory of one matrix on the right."""
         return self.reduction_extent * self.columns * self.right.dtype.storage_bytes
 
-    def cycles(self, tile: RegisterTile, rate: int = FULL_RATE) -> float:
+    def cycles(self, tile: RegisterTile, rate: int = CORE.full_rate) -> float:
         """What all steps of all tiles take, if ``rate`` vectors are multiplied in a cycle."""
         tiles = math.ceil(self.rows / tile.rows) * math.ceil(self.columns / tile.columns)
         return (

@@ -33,9 +33,9 @@ from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.blocks import largest_divisor
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensor
-from ...definition.cost import BYTES_PER_CYCLE
 from ..bilinear import chosen, weighted_sum
 
 Factors: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
@@ -70,10 +70,6 @@ AHEAD_BYTES = 8192
 """How far ahead of their use planes are fetched."""
 STEPS_UNROLLED = 2
 """Steps of the sum between two tests whether it ends."""
-NEAR_BYTES_PER_CYCLE = 8
-"""What it takes to sum quarters, and products, which are near."""
-AHEAD_BYTES_PER_CYCLE = 16
-"""What planes take that come ahead of their use."""
 FAR = 3
 """How many times as long planes take that pass again as sums that do, which are no further than the third cache."""
 ENOUGH_GROUPS = 4
@@ -207,10 +203,10 @@ class Quartered:
         products, what planes are more than the factor they are made of, and one passage through that and the rest."""
         taken, made = (4 + PRODUCTS) * self.reduction_extent // 2, 2 * PRODUCTS * self.columns // 2
         size, factor = self.dtype.storage_bytes, self.reduction_extent * self.columns * self.dtype.storage_bytes
-        near = self.half * (taken + made) * size / NEAR_BYTES_PER_CYCLE
-        ahead = (self.planes_bytes - factor) / AHEAD_BYTES_PER_CYCLE
-        far = self.rows * (self.reduction_extent + self.columns) * size / BYTES_PER_CYCLE
-        return samples * (multiplications + near + ahead + far) + factor / BYTES_PER_CYCLE
+        near = self.half * (taken + made) * size / CORE.summed_bytes
+        ahead = (self.planes_bytes - factor) / CORE.ahead_bytes
+        far = self.rows * (self.reduction_extent + self.columns) * size / CORE.copied_bytes
+        return samples * (multiplications + near + ahead + far) + factor / CORE.copied_bytes
 
     def sums(self, outer: Sequence[Expr], block: int, left: LeftFactor) -> Tensor:
         """The sums of quarters of the left factor, [outer…, s, block, row, term], whose terms are in blocks of so

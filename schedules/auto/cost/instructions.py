@@ -33,14 +33,10 @@ from ....ir.expr import (
 from ....ir.intrinsics import ARITHMETIC_FENCE
 from ....ir.stmt import Evaluate, PrefetchStmt, Stmt, Store
 from ....ir.visit import Node, children, walk
-from ...register_tile import FULL_RATE, LOADS_PER_CYCLE, SUM_CYCLES
+from ...machine import CORE
 from .nest import LoopNode, expressions_of
 from .units import crossings, passes
 
-ISSUED = 5.0
-"""Instructions that a core takes in a cycle."""
-LOOP_CYCLES = 1.0
-"""To count and to branch."""
 OPERATIONS = {"/": 10.0, "//": 6.0, "%": 6.0, "min": 3.0, "max": 3.0}
 """How many operations one of these takes; a minimum keeps NaN. All others take one."""
 FUNCTIONS = {
@@ -66,8 +62,6 @@ takes 5 ns for these where all is in the first cache."""
 SCATTERED = 2.0
 """Stores a lane of a vector that is stored to places apart: 32 cycles for 16 lanes, which fits a convolution whose sums
 go to other rows on a Zen 5. Where all is in the first cache, that takes 6 ns."""
-FORWARDED = 5.0
-"""Cycles until a load sees what was stored just before."""
 
 
 @dataclass(slots=True)
@@ -91,9 +85,9 @@ class BodyWork:
         """Cycles of an iteration: what is the scarcest; vectors that find no register go to the stack and back."""
         spilled = max(0.0, self.kept - registers) * self.accesses
         loads, stores = self.loads + spilled, self.stores + spilled
-        issued = (self.operations + loads + stores + self.instructions) / ISSUED
-        computed = max(self.operations, self.products, self.sums) / FULL_RATE
-        return max(computed, loads / LOADS_PER_CYCLE, stores, issued, self.chain) + LOOP_CYCLES
+        issued = (self.operations + loads + stores + self.instructions) / CORE.issued
+        computed = max(self.operations, self.products, self.sums) / CORE.full_rate
+        return max(computed, loads / CORE.loads, stores, issued, self.chain) + CORE.loop_cycles
 
 
 def work_of(root: LoopNode, target: Target) -> dict[LoopNode, BodyWork]:
@@ -276,7 +270,7 @@ class _Counter:
                 continue
             steps = _steps_to(stmt.value, stmt)
             if steps is not None:
-                waiting = SUM_CYCLES * steps + (0.0 if stmt.buffer.scope == "register" else FORWARDED)
+                waiting = CORE.sum_cycles * steps + (0.0 if stmt.buffer.scope == "register" else CORE.forwarded_cycles)
                 key = id(stmt.buffer.data), tuple(map(id, stmt.indices))
                 found[key] = found.get(key, 0.0) + waiting
         return max(found.values(), default=0.0)

@@ -9,7 +9,7 @@ from ....base.brief import BriefRepr
 from ....base.target import Target
 from ....ir.stmt import PrimFunc
 from ....lowering.passes.short_loops import LEAST_CYCLES
-from ...register_tile import SECOND_CACHE_CYCLES
+from ...machine import CORE
 from .instructions import BodyWork, work_of
 from .nest import LoopNode, loop_tree
 from .traffic import Arrays, Traffic
@@ -22,14 +22,6 @@ LAUNCH_CYCLES = LEAST_CYCLES / 2
 """To hand a loop to other threads, and to wait for them."""
 SHARED_BYTES = 16 << 20
 """What a cache beyond the second one holds; targets do not say."""
-SHARED_CYCLES, MEMORY_CYCLES = 2.0, 10.0
-"""Of a line that comes from that cache, or from memory, in order. With 2 the model ranks softmax and normalisation of 2
-MB, which stay there, as a Zen 5 measured them; with more it took rereading for dearer than it is. Of 451 schedules that
-a Zen 4 measured, these rank most pairs rightly."""
-JUMP_CYCLES = 4.0
-"""Of the first line of a run, which nothing has fetched ahead."""
-ENTRY_CYCLES = 5.0
-"""To begin a loop and to leave it, which is guessed wrongly now and then."""
 HIDDEN = 0.75
 """The part of the shorter of computing and fetching that the other hides."""
 
@@ -91,13 +83,18 @@ def _fetching(nest: LoopNode, arrays: Arrays, target: Target, share: float) -> f
         Traffic() if arrays.whole <= capacity else arrays.traffic(nest, float(capacity))
         for capacity in (target.l1_bytes, target.l2_bytes, SHARED_BYTES)
     )
-    caches = near.lines * SECOND_CACHE_CYCLES + near.written + near.runs * JUMP_CYCLES + _far(far, SHARED_CYCLES)
-    return max(caches / share, _far(beyond, MEMORY_CYCLES) / min(share, MEMORY_THREADS))
+    caches = (
+        near.lines * CORE.second_cache_cycles
+        + near.written
+        + near.runs * CORE.jump_cycles
+        + _far(far, CORE.shared_cycles)
+    )
+    return max(caches / share, _far(beyond, CORE.memory_cycles) / min(share, MEMORY_THREADS))
 
 
 def _far(traffic: Traffic, line: float) -> float:
     """Cycles of lines; those that are written come first, and go back."""
-    return (traffic.lines + traffic.written) * line + traffic.runs * JUMP_CYCLES
+    return (traffic.lines + traffic.written) * line + traffic.runs * CORE.jump_cycles
 
 
 def _tasks(nest: LoopNode) -> float:
@@ -109,7 +106,9 @@ def _computing(nest: LoopNode, work: dict[LoopNode, BodyWork], target: Target, t
     cycles = launches = 0.0
     for node in nest.all_inside():
         shared = math.ceil(node.tasks / threads) / node.tasks if node.tasks > 1 else 1.0
-        cycles += (node.iterations * work[node].cycles(target.vector_registers) + node.entries * ENTRY_CYCLES) * shared
+        cycles += (
+            node.iterations * work[node].cycles(target.vector_registers) + node.entries * CORE.entry_cycles
+        ) * shared
         if node.launches and node.trips > 1 and threads > 1:
             launches += node.entries * LAUNCH_CYCLES
     return cycles, launches

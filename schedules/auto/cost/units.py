@@ -13,7 +13,7 @@ from ....base.dtype import DType
 from ....base.target import Target
 from ....ir.expr import Expr, Ramp
 from ....ir.linear import linear_of
-from ...register_tile import FULL_RATE
+from ...machine import CORE
 from .footprint import LINE
 
 
@@ -21,7 +21,7 @@ def passes(kind: DType, target: Target) -> float:
     """How often a unit is taken by one vector of a type: more than once by the widest, where it has half of their
     width."""
     full = kind.lanes * kind.element.storage_bits >= target.vector_bits
-    return max(1.0, FULL_RATE / target.fma_per_cycle) if full else 1.0
+    return max(1.0, CORE.full_rate / target.fma_per_cycle) if full else 1.0
 
 
 def crossings(index: Expr, kind: DType, target: Target) -> float:

@@ -15,9 +15,9 @@ from ....ir.constants import const_int
 from ....ir.expr import Binary, Load, Ramp
 from ....ir.stmt import Allocate, If, PrefetchStmt, Store
 from ....ir.visit import walk
-from ...register_tile import FULL_RATE, LOADS_PER_CYCLE
+from ...machine import CORE
 from ..cost.footprint import LINE, LinearAccess, access_of
-from ..cost.instructions import ISSUED, BodyWork
+from ..cost.instructions import BodyWork
 from ..cost.nest import LoopNode, accesses_of, bytes_of, expressions_of
 from ..cost.predict import NestAnalysis
 
@@ -85,12 +85,12 @@ def _of_bodies(analysis: NestAnalysis) -> dict[str, float]:
     for node, work, part in _weighted(analysis):
         each = work.cycles(registers)
         issued = work.operations + work.loads + work.stores + work.instructions
-        found["operations"] += part * work.operations / FULL_RATE / each
-        found["loads"] += part * work.loads / LOADS_PER_CYCLE / each
+        found["operations"] += part * work.operations / CORE.full_rate / each
+        found["loads"] += part * work.loads / CORE.loads / each
         found["stores"] += part * work.stores / each
-        found["other"] += part * work.instructions / ISSUED / each
+        found["other"] += part * work.instructions / CORE.issued / each
         found["chain"] += part * work.chain / each
-        found["issued"] += part * issued / ISSUED / each
+        found["issued"] += part * issued / CORE.issued / each
         found["kept"] += part * work.kept / registers
         found["spilled"] += part * max(0.0, work.kept - registers) / each
         found["trips"] += part * _log(node.trips)

@@ -1,0 +1,62 @@
+"""The one model of a core that costs and tiles go by, where a target does not tell: its units and its caches.
+
+The figures hold for the cores at hand about, from Haswell to Zen 5; ``Target`` has what differs between them, as its
+vectors, registers, caches, and fmas a cycle. Costs are compared with each other, so ratios matter, not absolute times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What a core does. Rates are per cycle; cycles are of one vector, or of one cache line, unless another unit is
+    named. Where no source is named, a figure was measured with kernels of our own."""
+
+    full_rate: int = 2
+    """How many vectors cores multiply and add at most. Tiles are chosen for these, also where a core does fewer
+    (``Target.fma_per_cycle``): what does not keep back the fast ones does not keep back others."""
+    loads: int = 2
+    """Loads of vectors, which broadcasts are (Fog, *The microarchitecture of Intel, AMD and VIA CPUs*)."""
+    sustained_loads: float = 1.7
+    """Of these, what a register tile of Winograd's sums gets: its loads do not always find both ports."""
+    sum_cycles: float = 4.0
+    """How long a sum waits for the last one that was added to it: the latency of an fma (Fog, *Instruction tables*)."""
+    second_cache_cycles: float = 1.5
+    """To get a vector from the second cache."""
+    third_cache_cycles: float = 4.0
+    """To get one from the third, if the core has others to wait for beside it."""
+    shared_cycles: float = 2.0
+    """To get a line in order from a cache beyond the second one. With 2, autoschedule ranks softmax and normalisation
+    of 2 MB, which stay there, as a Zen 5 measured them; with more it took rereading for dearer than it is. Of 451
+    schedules that a Zen 4 measured, this and the next rank most pairs rightly."""
+    memory_cycles: float = 10.0
+    """To get a line in order from memory."""
+    jump_cycles: float = 4.0
+    """To get the first line of a run, which nothing has fetched ahead."""
+    forwarded_cycles: float = 5.0
+    """Until a load sees what was stored just before."""
+    issued: float = 5.0
+    """Instructions that a core takes, on average."""
+    renamed: int = 6
+    """Instructions that Zen 3, Golden Cove and later cores rename; older ones of Intel 4."""
+    stores: int = 1
+    """Stores of vectors, which all cores at hand do at least."""
+    loop_cycles: float = 1.0
+    """To count an iteration and to branch."""
+    entry_cycles: float = 5.0
+    """To begin a loop and to leave it, which is guessed wrongly now and then."""
+    copied_bytes: float = 8
+    """What a copy moves, reading and writing counted apart; between what the second and the third cache give."""
+    near_bytes: float = 10
+    """What comes from the second cache to a register tile, beside its multiplications."""
+    summed_bytes: float = 8
+    """What sums of a few terms, which are in the second cache, read and write."""
+    ahead_bytes: float = 16
+    """What of the way of factors that come ahead of their use multiplications do not hide."""
+    streamed_bytes: float = 6
+    """What comes of weights in the long run: those of a whole model come from memory."""
+
+
+CORE = Core()
