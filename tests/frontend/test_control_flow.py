@@ -210,7 +210,7 @@ def test_a_branch_asks_of_extents_of_a_run_what_its_operators_do(make, shape, fi
 def test_extents_of_a_run_that_a_branch_cannot_take_are_refused_there():
     engine = lw.Engine(lw.compile(with_run_time_axes()))
     feeds = {"x": floats(3, 4), "at": np.array([2])}
-    with pytest.raises(lw.LoopwrightError, match="should be 3"):
+    with pytest.raises(lw.LoopwrightError, match="should be 1 or 3"):
         engine(feeds | {"c": np.array(True)})
     engine(feeds | {"c": np.array(False)})
 
@@ -463,7 +463,7 @@ def test_operands_of_which_only_a_run_knows_how_many_numbers_they_have_may_have_
     for k in range(4):
         feeds = {"x": x, "table": table, "k": np.array([k])}
         compare(engine(feeds), ReferenceEvaluator(model).run(None, feeds))
-    with pytest.raises(lw.LoopwrightError, match=r"min\(Slice_end_1, 1\) should be 1"):
+    with pytest.raises(lw.LoopwrightError, match="should be 1, found Slice_start_1 = 1, Slice_end_1 = 0"):
         engine({"x": x, "table": table, "k": np.array([4])})
 
 

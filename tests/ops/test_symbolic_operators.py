@@ -17,6 +17,7 @@ from loopwright.ops.definition.registry import get_op
 
 TARGET = lw.resolve_target("x86-64-v3")
 NEED_NUMBERS = {
+    "byte_table": "an element for each of 256 bytes",
     "col2im": "axis 1 of x must be known",
     "complex_multiply": "x must be floats […, n, 1] or pairs […, n, 2]".replace("[", r"\["),
     "count_pieces": "must be of int32 and have 256 columns",
