@@ -16,9 +16,9 @@ from ...ops.families.reshape import expand_dims
 from ...ops.families.strings.equal import string_equal
 from ...ops.families.strings.number_strings import number_strings
 from ...ops.families.strings.string_numbers import string_numbers
-from ..met_extents import met
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
+from ..run_time_broadcast import broadcast_at_run_time
 from ..string_values import StringTensor
 from ..tensors import element_type
 
@@ -127,18 +127,18 @@ def _legacy_broadcast(make: Binary) -> Callable[[OnnxNode], Node]:
 for _name, (_one, _versions) in _UNARY.items():
     register(_name, _versions, lambda node, make=_one: make(node[0]))  # type: ignore[misc]
 for _name, (_two, _versions) in _BINARY.items():
-    register(_name, _versions, lambda node, make=_two: make(*met(node, (node[0], node[1]))))  # type: ignore[misc]
+    register(_name, _versions, lambda node, make=_two: make(*broadcast_at_run_time(node, (node[0], node[1]))))  # type: ignore[misc]
 for _name, (_two, _versions) in _LEGACY_BINARY.items():
     register(_name, _versions, _legacy_broadcast(_two))
 for _name, (_any, _versions) in _VARIADIC.items():
-    register(_name, _versions, lambda node, make=_any: make(met(node, node.all)))  # type: ignore[misc]
+    register(_name, _versions, lambda node, make=_any: make(broadcast_at_run_time(node, node.all)))  # type: ignore[misc]
 
 
 @converter("Equal", 7, 11, 13, 19)
 def _equal(node: OnnxNode) -> Node:
     a, b = node.text(0), node.text(1)
     if a is None and b is None:
-        return binary.equal(*met(node, (node[0], node[1])))
+        return binary.equal(*broadcast_at_run_time(node, (node[0], node[1])))
     a, b = node.required_text(0), node.required_text(1)
     return string_equal(a.spans, a.utf8, b.spans, b.utf8)
 
@@ -155,18 +155,20 @@ def _bit_shift(node: OnnxNode) -> Node:
     direction = node.string("direction")
     if direction not in ("LEFT", "RIGHT"):
         raise node.unsupported(f"direction {direction!r}")
-    return (binary.left_shift if direction == "LEFT" else binary.right_shift)(*met(node, (node[0], node[1])))
+    return (binary.left_shift if direction == "LEFT" else binary.right_shift)(
+        *broadcast_at_run_time(node, (node[0], node[1]))
+    )
 
 
 @converter("Mod", 10, 13, 28)
 def _mod(node: OnnxNode) -> Node:
-    a, b = met(node, (node[0], node[1]))
+    a, b = broadcast_at_run_time(node, (node[0], node[1]))
     return binary.mod(a, b, node.flag("fmod"))
 
 
 @converter("Where", 9, 16)
 def _where(node: OnnxNode) -> Node:
-    return select.where(*met(node, (node[0], node[1], node[2])))
+    return select.where(*broadcast_at_run_time(node, (node[0], node[1], node[2])))
 
 
 @converter("Pow", 7, 12, 13, 15)
@@ -178,7 +180,7 @@ def _pow(node: OnnxNode) -> Node:
         for whole in (2, 3):
             if known.item() == whole:
                 return binary.whole_power(x, whole)
-    return binary.power(*met(node, (x, exponent)))
+    return binary.power(*broadcast_at_run_time(node, (x, exponent)))
 
 
 @converter("Elu", 1, 6, 22)

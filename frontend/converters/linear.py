@@ -10,9 +10,9 @@ from ...ops.families.cast import cast
 from ...ops.families.einsum import einsum
 from ...ops.families.matmul.matmul import dense, matmul
 from ...ops.families.transpose import transpose
-from ..met_extents import met
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from ..run_time_broadcast import broadcast_at_run_time
 
 
 @converter("MatMul", 1, 9, 13)
@@ -21,7 +21,7 @@ def _matmul(node: OnnxNode) -> Node:
     if node.type(1).ndim == 2 and node.rank >= 1:
         return dense(node[0], node[1], transposed=False)
     are_matrices = min(node.rank, node.type(1).ndim) >= 2
-    a, b = met(node, (node[0], node[1]), behind=2) if are_matrices else (node[0], node[1])
+    a, b = broadcast_at_run_time(node, (node[0], node[1]), behind=2) if are_matrices else (node[0], node[1])
     return matmul(a, b)
 
 

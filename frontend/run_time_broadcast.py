@@ -23,7 +23,7 @@ from .onnx_node import OnnxNode
 from .shape_values import ShapeValues
 
 
-def met(node: OnnxNode, values: Sequence[Node], behind: int = 0) -> list[Node]:
+def broadcast_at_run_time(node: OnnxNode, values: Sequence[Node], behind: int = 0) -> list[Node]:
     """The values, repeated along axes of extent 1 where that is known in a run only; but for so many axes ``behind``,
     as of the matrices of products."""
     if not all(isinstance(value.type, TensorType) for value in values):
