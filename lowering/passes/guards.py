@@ -96,7 +96,8 @@ def limits_of(loop: For) -> list[Guard]:
     for condition, inner in conditions_around(loop.body):
         bound = _bound_in(loop) if bound is None else bound
         guard = guard_of(loop, condition, inner, bound, best=True)
-        found += [] if guard is None else [guard]
+        if guard is not None:
+            found.append(guard)
     return found or _limits_of_parts(loop)
 
 
