@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ..artifact.records.record_file import append_notes, append_records, read_trials
 from ..artifact.records.trial import Trial
 from ..artifact.records.withdrawal import Withdrawal
+from ..artifact.records.workload import Workload
 from ..base.errors import RecordError
-from ..compiler.selection.records import NO_RECORDS, TuningRecords
+from ..base.target import Target
+from ..compiler.selection.records import NO_RECORDS, Level, TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord
 from .candidate import TuningCandidate
 from .outcome import UNNOTED, Outcome, OutcomeKind
@@ -82,8 +86,18 @@ class Journal:
             append_notes(self.path, trials)
         self._known.update({(t.task, t.implementation, t.decisions): t for t in trials})
 
-    def add(self, record: TuningRecord) -> None:
-        """Write a record."""
+    def own_records(self, workload: Workload, target: Target) -> list[TuningRecord]:
+        """The records in the file of a workload on this very target, the cheapest first."""
+        return [m.record for m in self.records().lookup(workload, target) if m.level is Level.TARGET]
+
+    def replace(self, own: Iterable[TuningRecord], record: TuningRecord) -> TuningRecord:
+        """Write a record that is faster than those there are, with the time of day, and take these back."""
+        written = replace(record, time=datetime.now(UTC).isoformat(timespec="seconds"))
+        self._add(written)
+        self.withdraw(own, "replaced by one that is faster")
+        return written
+
+    def _add(self, record: TuningRecord) -> None:
         if self.path is not None:
             append_records(self.path, [record])
 

@@ -7,14 +7,12 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 
 from ..artifact.records.workload import TargetKey, Workload, canonical_json
 from ..base.brief import BriefRepr
 from ..base.quantities import count_text
 from ..compiler.selection.recorded_schedule import are_of_one_form
-from ..compiler.selection.records import Level
 from ..compiler.selection.tuning_record import TuningRecord
 from ..lowering.primitives.decide import Decide
 from ..lowering.schedule import Schedule
@@ -131,22 +129,18 @@ class ScheduleSearch:
 
     def _record(self, best: TuningCandidate, confirmed: Outcome) -> None:
         """Write the record of the best, and take back those of this target that it replaces."""
-        target, now = self._of.target, datetime.now(UTC).isoformat(timespec="seconds")
-        trace = self._space.schedule(best).trace
+        target, trace = self._of.target, self._space.schedule(best).trace
         made = TuningRecord.of_workload(
             self._workload,
             target,
             best.implementation,
             confirmed.seconds,
             trace=trace,
-            time=now,
             threads=self._journal.threads,
         )
-        matches = self._records.lookup(self._workload, target)
-        own = [match.record for match in matches if match.level is Level.TARGET]
+        own = self._journal.own_records(self._workload, target)
         if all(record.trace_text != made.trace_text for record in own):
-            self._journal.add(made)
-            self._journal.withdraw(own, "replaced by one that is faster")
+            self._journal.replace(own, made)
 
     def _found(self, schedule: Schedule, gain: float) -> ScheduleTuning:
         pairs = [(self._first, Outcome(OutcomeKind.MEASURED, 1.0, 1.0, 1.0))]

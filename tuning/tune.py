@@ -24,25 +24,25 @@ from ..graph.node import Function
 from ..graph.structural import graph_hash
 from ..runtime.library import Library
 from ..te.tensor import Tensor
-from .bench import BenchSettings, JobBench
+from .bench import Bench, BenchSettings, JobBench
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
 from .journal import Journal, records_path
 from .report import TuningProgress, TuningReport
+from .rewrite_search import RewriteSearch
+from .rewrite_tasks import rewrite_tasks, unplanned
 from .run_width import RunWidth, check_numbers
 from .schedule_search import ScheduleTuning
 from .searcher import MakeSearcher, searcher_named
 from .tasks import tasks_of, why_none
 from .tune_schedule import tune_schedule
 from .tuner import Tuner, TuningBudget
-from .way_search import WaySearch
-from .way_tasks import unplanned, way_tasks
 from .workers import LocalWorkers, SubmitsJobs
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-WAYS_SHARE = 0.4
-"""The part of the time that the ways of calls may take: rewrites and layouts, before what serves them."""
+REWRITES_SHARE = 0.4
+"""The part of the time that the rewrites of calls may take, before what serves them is searched."""
 
 
 @overload
@@ -110,9 +110,9 @@ def tune(
     Candidates run in processes of their own there; one that takes more than ``timeout`` seconds has hung. ``inputs``
     are arrays for inputs of the model, which random numbers do not suit; ``progress`` is called as tuning goes on.
 
-    Ways of calls come first, such as Winograd's transform or layouts of arguments, then what serves the calls. A record
-    is written only if a candidate is faster than the untuned choice for sure, and stays only if the model as a whole
-    is. Tensor expressions in the place of a model are tuned as by ``tune_schedule``, by as many measurements as
+    Rewrites of calls come first, such as Winograd's transform or layouts of arguments, then what serves the calls. A
+    record is written only if a candidate is faster than the untuned choice for sure, and stays only if the model as a
+    whole is. Tensor expressions in the place of a model are tuned as by ``tune_schedule``, by as many measurements as
     there is time for; strict precision leaves their sums in order. Raises what ``lw.compile`` raises; ``RecordError``
     for a file that cannot be read or written; ``RuntimeArgumentError`` for other arguments that do not fit, such as
     more threads than there are cpus.
@@ -150,23 +150,40 @@ def tune(
     def library_of(known: TuningRecords | None) -> Library:
         return compile(whole, resolved, shapes, precision, progress=False, records=known, arithmetic=arithmetic)
 
-    end = time.monotonic() + 60.0 * minutes
-    tell = progress or _unheard
+    def graph_of(known: CompileSettings) -> Function:
+        return planned_graph(whole, shapes, known, False)
+
+    with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
+        bench = JobBench(who, bench_settings, library_of, inputs or {})
+        return _tuned(graph_of, settings, only, bench, journal, make, 60.0 * minutes, seed, progress or _unheard)
+
+
+def _tuned(
+    graph_of: Callable[[CompileSettings], Function],
+    settings: CompileSettings,
+    only: Collection[str],
+    bench: Bench,
+    journal: Journal,
+    make: MakeSearcher,
+    seconds: float,
+    seed: int,
+    tell: Callable[[TuningProgress], None],
+) -> TuningReport:
+    """Search rewrites in the graph whose layouts are not planned, then what serves the calls of the planned one."""
+    end = time.monotonic() + seconds
 
     def left() -> float:
         return max(0.0, end - time.monotonic())
 
-    with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
-        bench = JobBench(who, bench_settings, library_of, inputs or {})
-        now = settings.with_records(journal.records())
-        graph = planned_graph(whole, shapes, unplanned(now), False)
-        searching = WaySearch(way_tasks(graph, now, only), graph_hash(graph), resolved, bench, journal)
-        ways = searching.run(lambda: left() < (1 - WAYS_SHARE) * 60.0 * minutes, left, tell)
-        now = settings.with_records(journal.records())
-        graph = planned_graph(whole, shapes, now, False)
-        found = tasks_of(graph, now, only)
-        note = "" if found or ways.rows else why_none(graph, settings, only)
-        report = Tuner(found, bench, journal, make, TuningBudget(left()), seed, tell, ways).run()
+    now = settings.with_records(journal.records())
+    graph = graph_of(unplanned(now))
+    searching = RewriteSearch(rewrite_tasks(graph, now, only), graph_hash(graph), settings.target, bench, journal)
+    rewrites = searching.run(lambda: left() < (1 - REWRITES_SHARE) * seconds, left, tell)
+    now = settings.with_records(journal.records())
+    graph = graph_of(now)
+    found = tasks_of(graph, now, only)
+    note = "" if found or rewrites.rows else why_none(graph, settings, only)
+    report = Tuner(found, bench, journal, make, TuningBudget(left()), seed, tell, rewrites).run()
     return replace(report, note=note)
 
 

@@ -10,11 +10,10 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
-from ..compiler.selection.records import Level, TuningRecords
+from ..compiler.selection.records import TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord
 from .bench import DOUBT, MODEL_LOOKS, Bench
 from .bounds import lower_bound
@@ -22,10 +21,10 @@ from .candidate import TuningCandidate
 from .journal import UNTUNED, Journal, confirmation_of
 from .outcome import Outcome, OutcomeKind
 from .report import TaskProgress, TuningProgress, TuningReport
+from .rewrite_search import NO_REWRITES, RewritesFound
 from .searcher import MakeSearcher, Searcher, TrialResult
 from .space import Space
 from .task import TuningTask
-from .way_search import NO_WAYS, WaysFound
 
 BATCH = 16
 LEAST_GAIN = 1.01
@@ -91,7 +90,7 @@ class TuningBudget:
 
 class Tuner:
     """One run of tuning. Mutable: it goes on, and writes into the ``journal``. ``listener`` is told how far it is.
-    ``ways`` are what was found of those before: the model is checked with their records."""
+    ``rewrites`` are those found before: the model is checked with their records, too."""
 
     def __init__(
         self,
@@ -102,9 +101,9 @@ class Tuner:
         budget: TuningBudget,
         seed: int,
         listener: Callable[[TuningProgress], None],
-        ways: WaysFound = NO_WAYS,
+        rewrites: RewritesFound = NO_REWRITES,
     ) -> None:
-        self._ways = ways
+        self._rewrites = rewrites
         self._tasks = list(tasks)
         self._bench, self._journal = bench, journal
         self._make_searcher, self._seed = make_searcher, seed
@@ -132,12 +131,12 @@ class Tuner:
         return TuningReport(
             self._rows,
             str(self._journal.path),
-            len(written) + self._ways.written,
+            len(written) + len(self._rewrites.written),
             back,
             gain,
             at_least,
-            sum(len(search.tried) for search in self._searches) + self._ways.tries,
-            self._measured + self._ways.measured,
+            sum(len(search.tried) for search in self._searches) + self._rewrites.tries,
+            self._measured + self._rewrites.measured,
         )
 
     def _searcher(self, space: Space, rng: random.Random) -> Searcher:
@@ -206,9 +205,8 @@ class Tuner:
 
     def _winner(self, search: _Search) -> list[TuningRecord]:
         """The record of a task's winner, written; none where no candidate is faster for sure."""
-        records = self._journal.records()
         task = search.task
-        own = [m.record for m in records.lookup(task.workload, task.settings.target) if m.level is Level.TARGET]
+        own = self._journal.own_records(task.workload, task.settings.target)
         for candidate, outcome in search.ranked[:FINALISTS]:
             if outcome.ratio < LEAST_GAIN:
                 break
@@ -220,19 +218,15 @@ class Tuner:
             confirmed = self._confirmed(task, candidate)
             if min(confirmed.ratio, confirmed.low) > 1:
                 search.state = f"at least {confirmed.low:.3f}×"
-                now = datetime.now(UTC).isoformat(timespec="seconds")
                 made = TuningRecord.of(
                     task.call,
                     task.settings.target,
                     candidate.implementation,
                     confirmed.seconds,
                     candidate.decided or None,
-                    time=now,
                     threads=self._journal.threads,
                 )
-                self._journal.add(made)
-                self._journal.withdraw(own, "replaced by one that is faster")
-                return [made]
+                return [self._journal.replace(own, made)]
         if not search.is_left_out:
             search.state = "nothing faster for sure" if search.tried else "there was no time for it"
         return []
@@ -251,8 +245,8 @@ class Tuner:
     def _check_model(self, written: Sequence[TuningRecord]) -> tuple[float, float, int]:
         """The gain of the model, a bound of it, and how many of the written records were taken back."""
         records = self._journal.records()
-        matches = [m for task in self._tasks for m in records.lookup(task.workload, task.settings.target)]
-        own = [*self._ways.records, *(match.record for match in matches if match.level is Level.TARGET)]
+        of_tasks = (self._journal.own_records(task.workload, task.settings.target) for task in self._tasks)
+        own = [*self._rewrites.records, *(record for found in of_tasks for record in found)]
         if not own:
             return 1.0, 1.0, 0
         others = [record for record in records if record not in own]
@@ -261,7 +255,7 @@ class Tuner:
         lost = [record for record in own if record not in kept]
         if lost:
             self._journal.withdraw(lost, "the model was not faster by it, end to end")
-        taken = sum(record in lost for record in (*written, *self._ways.records))
+        taken = sum(record in lost for record in (*written, *self._rewrites.written))
         return (outcome.ratio, outcome.low, taken) if kept else (1.0, 1.0, taken)
 
     def _faster_part(
@@ -288,7 +282,7 @@ class Tuner:
 
     @property
     def _rows(self) -> tuple[TaskProgress, ...]:
-        return (*self._ways.rows, *map(self._progress, self._searches))
+        return (*self._rewrites.rows, *map(self._progress, self._searches))
 
     def _progress(self, search: _Search) -> TaskProgress:
         ranked = search.ranked

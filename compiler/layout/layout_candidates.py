@@ -14,7 +14,7 @@ from ...ops.definition.registry import op_of
 from ..selection.workload import workload_of
 from ..settings import CompileSettings
 from .layout_costs import LayoutCosts
-from .recorded_way import recorded_way, way_of
+from .recorded_rewrite import recorded_rewrite, rewrite_name
 from .value_layouts import ResultLayout, placeholder
 
 
@@ -29,7 +29,7 @@ class CostedCandidate:
     def __str__(self) -> str:
         """``(arguments) → result: cycles``, with ``-`` for what stays as it is."""
         result = "-" if self.layouts.result is None else str(self.layouts.result)
-        return f"{way_of(self.layouts)} → {result}: {self.cost:.0f}"
+        return f"{rewrite_name(self.layouts)} → {result}: {self.cost:.0f}"
 
 
 KnownCandidates: TypeAlias = dict[tuple[object, ...], tuple[CostedCandidate, ...]]
@@ -40,7 +40,7 @@ def layout_candidates(
     call: Call, available: Sequence[Sequence[ResultLayout]], costs: LayoutCosts, known: KnownCandidates
 ) -> tuple[CostedCandidate, ...]:
     """The candidates of a call whose arguments are each available in some layouts; first the call as it is, but where
-    tuning records name a way, which alone counts. ``known`` are those found before, which grow."""
+    tuning records name a rewrite, which alone counts. ``known`` are those found before, which grow."""
     given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
     types = tuple((argument.type, isinstance(argument, Constant)) for argument in call.args)
     key = (call.op, call.attrs, types, tuple(given))
@@ -51,7 +51,7 @@ def layout_candidates(
 
 def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -> tuple[CostedCandidate, ...]:
     as_it_is = CostedCandidate(unchanged_candidate(call), costs.of_call(call))
-    op, recorded = op_of(call), recorded_way(call, costs.settings)
+    op, recorded = op_of(call), recorded_rewrite(call, costs.settings)
     if op.layout_rule is None or (recorded is None and _is_tuned(call, costs.settings)):
         return (as_it_is,)
     found: list[CostedCandidate] = []
@@ -60,7 +60,7 @@ def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -
             args = [placeholder(a, layout) for a, layout in zip(call.args, candidate.arguments, strict=True)]
             found.append(CostedCandidate(candidate, costs.of_call(call_in_layouts(call, candidate, args))))
     found = [as_it_is, *(candidate for candidate in found if candidate.cost < math.inf)]
-    named = [candidate for candidate in found if way_of(candidate.layouts) == recorded]
+    named = [candidate for candidate in found if rewrite_name(candidate.layouts) == recorded]
     return tuple(named or found)
 
 

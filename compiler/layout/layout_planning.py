@@ -21,7 +21,7 @@ from .layout_candidates import CostedCandidate
 from .layout_costs import LayoutCosts
 from .layout_rewriting import rewrite_layouts
 from .layout_search import assign_layouts
-from .recorded_way import recorded_way
+from .recorded_rewrite import recorded_rewrite
 
 LOG = logging.getLogger("loopwright.layout_planning")
 WORTHWHILE = 0.98
@@ -31,7 +31,7 @@ WORTHWHILE = 0.98
 @dataclass(frozen=True, slots=True, eq=False)
 class LayoutChoice:
     """What was chosen for a call that had several ``candidates``, the first of which is the call as it is, but where
-    tuning records name its way."""
+    tuning records name its rewrite."""
 
     call: Call
     chosen: CostedCandidate
@@ -67,8 +67,8 @@ def plan_layouts(function: Function, settings: CompileSettings, around: Numbers 
 
     Strict precision leaves everything as it is, since other layouts are summed in another order. Direct arithmetic goes
     without candidates that multiply other numbers than the call's definition, as their implementations say. A call
-    whose way tuning records name is made in that one, whatever it is predicted to cost. One whose implementations alone
-    they know is left as it is: what was tuned so would not serve it otherwise.
+    whose rewrite tuning records name is rewritten so, whatever that is predicted to cost. One whose implementations
+    alone they know is left as it is: what was tuned so would not serve it otherwise.
     """
     costs = LayoutCosts(settings, expected_extents(function, settings.expect, around))
     order = post_order(function.body)
@@ -76,7 +76,7 @@ def plan_layouts(function: Function, settings: CompileSettings, around: Numbers 
     if settings.options.is_strict:
         return LayoutPlan(function, (), before, before)
     assignment = assign_layouts(order, function.body, costs)
-    is_recorded = any(isinstance(node, Call) and recorded_way(node, settings) is not None for node in order)
+    is_recorded = any(isinstance(node, Call) and recorded_rewrite(node, settings) is not None for node in order)
     if not is_recorded and not assignment.cost <= WORTHWHILE * before:
         return LayoutPlan(function, (), before, before)
     choices = tuple(

@@ -32,16 +32,17 @@ def compute_workload(outputs: Sequence[Tensor], reassociate: bool) -> Workload |
     """
     schedule = create_schedule(outputs)
     arguments = arguments_of(schedule.state)
-    shapes = [tuple(const_int(extent) for extent in tensor.shape) for tensor in arguments]
-    known = [whole for shape in shapes if (whole := _all(shape)) is not None]
-    if len(known) < len(shapes):
-        return None
-    keys = tuple(TensorKey(shape, str(tensor.dtype)) for tensor, shape in zip(arguments, known, strict=True))
+    keys = []
+    for tensor in arguments:
+        shape = [extent for dim in tensor.shape if (extent := const_int(dim)) is not None]
+        if len(shape) < tensor.ndim:
+            return None
+        keys.append(TensorKey(tuple(shape), str(tensor.dtype)))
     text = func_text(realized_function(schedule, arguments))
     attributes: dict[str, object] = {"expression": _digest(text), "form": _digest(_NUMBER.sub("#", text))}
     if not reassociate:
         attributes["reassociate"] = False
-    return Workload(f"te:{','.join(schedule.state.outputs)}", keys, canonical_json(attributes))
+    return Workload(f"te:{','.join(schedule.state.outputs)}", tuple(keys), canonical_json(attributes))
 
 
 def recorded_schedule(of: Scheduling, records: TuningRecords) -> Schedule | None:
@@ -66,11 +67,6 @@ def are_of_one_form(one: Workload, other: Workload) -> bool:
     """Whether two workloads are of one expression but for its extents, or for whether sums keep their order."""
     forms = [json.loads(workload.attributes).get("form") for workload in (one, other)]
     return one.op == other.op and forms[0] == forms[1] is not None
-
-
-def _all(shape: Sequence[int | None]) -> tuple[int, ...] | None:
-    known = tuple(extent for extent in shape if extent is not None)
-    return known if len(known) == len(shape) else None
 
 
 def _digest(text: str) -> str:

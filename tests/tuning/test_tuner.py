@@ -2,7 +2,7 @@
 
 import json
 import math
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from tuning_spaces import MadeUpSpace
@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright.compiler.fusion.closed_function import entry_symbol
 from loopwright.tuning.journal import Journal
 from loopwright.tuning.outcome import Outcome, OutcomeKind
+from loopwright.tuning.rewrite_search import RewritesFound
 from loopwright.tuning.searcher import searcher_named
 from loopwright.tuning.task import TuningTask
 from loopwright.tuning.tuner import Tuner, TuningBudget
@@ -146,6 +147,17 @@ def test_records_are_taken_back_where_the_model_is_not_faster(path):
     assert (report.written, report.taken_back, report.gain) == (2, 2, 1.0)
     assert len(lw.TuningRecords.load(path)) == 0
     assert path.read_text().count('"withdrawn"') == 2
+
+
+def test_rewrites_of_before_are_taken_back_too_and_are_none_of_this_run(path):
+    workload = replace(TASKS[0].workload, op=f"rewrite:{TASKS[0].workload.op}")
+    journal = Journal(path, 1)
+    known = journal.replace([], lw.TuningRecord.of_workload(workload, TARGET, "nn.other(-, -)", [1.0], threads=1))
+    bench, budget = MadeUpBench(gain=lambda candidate: 0.5, model=lambda records: 0.97), TuningBudget(9.0)
+    rewrites = RewritesFound(records=(known,))
+    report = Tuner(TASKS, bench, journal, searcher_named("grid"), budget, 0, lambda _: None, rewrites).run()
+    assert (report.written, report.taken_back, report.gain) == (0, 0, 1.0)
+    assert len(lw.TuningRecords.load(path)) == 0
 
 
 def test_bisection_keeps_the_half_by_which_the_model_is_faster(path):

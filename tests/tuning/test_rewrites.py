@@ -1,4 +1,4 @@
-"""Ways of calls: which there are, which a record names, and the search that measures the model with each."""
+"""Rewrites of calls: which there are, which a record names, and the search that measures the model with each."""
 
 import numpy as np
 import pytest
@@ -8,14 +8,14 @@ from loopwright import te
 from loopwright.api.model_graph import planned_graph
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.layout.layout_planning import plan_layouts
-from loopwright.compiler.layout.recorded_way import recorded_way, way_of, way_workload
+from loopwright.compiler.layout.recorded_rewrite import recorded_rewrite, rewrite_name, rewrite_workload
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.tuning.journal import Journal
 from loopwright.tuning.outcome import Outcome, OutcomeKind
-from loopwright.tuning.way_search import WaySearch
-from loopwright.tuning.way_tasks import unplanned, way_tasks
+from loopwright.tuning.rewrite_search import RewriteSearch
+from loopwright.tuning.rewrite_tasks import rewrite_tasks, unplanned
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")
 SETTINGS = CompileSettings(TARGET, CodegenOptions())
@@ -37,65 +37,65 @@ def graph():
 
 @pytest.fixture(scope="module")
 def task(graph):
-    (task,) = way_tasks(graph, SETTINGS)
+    (task,) = rewrite_tasks(graph, SETTINGS)
     return task
 
 
-def record(task, way, target=TARGET):
-    return lw.TuningRecord.of_workload(task.workload, target, way, [1.0])
+def record(task, rewrite, target=TARGET):
+    return lw.TuningRecord.of_workload(task.workload, target, rewrite, [1.0])
 
 
-def ways_in(plan):
-    return [way_of(choice.chosen.layouts) for choice in plan.choices if choice.call.op.name == "nn.conv2d"]
+def rewrites_in(plan):
+    return [rewrite_name(choice.chosen.layouts) for choice in plan.choices if choice.call.op.name == "nn.conv2d"]
 
 
 def operators_of(function):
     return [node.op.name for node in post_order(function.body) if isinstance(node, Call)]
 
 
-def test_the_ways_of_equal_calls_are_one_task(graph, task):
+def test_the_rewrites_of_equal_calls_are_one_task(graph, task):
     assert task.call.op.name == "nn.conv2d"
-    assert task.workload.op == "way:nn.conv2d"
+    assert task.workload.op == "rewrite:nn.conv2d"
     assert task.planned.startswith("nn.winograd_conv2d(")
-    assert task.planned not in task.ways
-    assert 1 <= len(task.ways) <= 4
+    assert task.planned not in task.rewrites
+    assert 1 <= len(task.rewrites) <= 4
     assert 0.9 < task.share <= 1
-    assert str(task).startswith("the way of nn.conv2d(float32[1, 64, 28, 28]")
-    assert way_tasks(graph, SETTINGS, ["nn.matmul"]) == ()
+    assert str(task).startswith("rewriting nn.conv2d(float32[1, 64, 28, 28]")
+    assert rewrite_tasks(graph, SETTINGS, ["nn.matmul"]) == ()
     strict = CompileSettings(TARGET, CodegenOptions(precision="strict"))
-    assert way_tasks(graph, strict) == ()
+    assert rewrite_tasks(graph, strict) == ()
 
 
-@pytest.mark.parametrize("way", ["(NCHW8c, OIHW8i16o)", "(-, -)"])
-def test_a_call_is_made_in_the_way_that_a_record_names(graph, task, way):
+@pytest.mark.parametrize("rewrite", ["(NCHW8c, OIHW8i16o)", "(-, -)"])
+def test_a_call_is_made_in_the_rewrite_that_a_record_names(graph, task, rewrite):
     plain = plan_layouts(graph, SETTINGS)
     assert operators_of(plain.function).count("nn.winograd_conv2d") == 2
-    settings = SETTINGS.with_records(lw.TuningRecords([record(task, way)]))
+    settings = SETTINGS.with_records(lw.TuningRecords([record(task, rewrite)]))
     planned = operators_of(plan_layouts(graph, settings).function)
     assert planned.count("nn.conv2d") == 2
     assert "nn.winograd_conv2d" not in planned
-    assert ("layout_transform" in planned) == (way != "(-, -)")
-    assert recorded_way(task.call, settings) == way
+    assert ("layout_transform" in planned) == (rewrite != "(-, -)")
+    assert recorded_rewrite(task.call, settings) == rewrite
 
 
-def test_a_way_that_is_not_there_changes_nothing(graph, task):
+def test_a_rewrite_that_is_not_there_changes_nothing(graph, task):
     settings = SETTINGS.with_records(lw.TuningRecords([record(task, "nn.magic(-, -)")]))
     assert operators_of(plan_layouts(graph, settings).function) == operators_of(plan_layouts(graph, SETTINGS).function)
 
 
-def test_open_extents_have_no_way_on_record():
+def test_open_extents_have_no_rewrite_on_record():
     x = lw.var("x", (te.var("n"), 8, 9, 9))
     call = lw.nn.conv2d(x, lw.var("w", (8, 8, 3, 3)), padding=1)
-    assert way_workload(call) is None
-    assert recorded_way(call, SETTINGS.with_records(lw.TuningRecords())) is None
+    assert rewrite_workload(call) is None
+    assert recorded_rewrite(call, SETTINGS.with_records(lw.TuningRecords())) is None
 
 
-def test_the_model_computes_the_same_in_another_way(tmp_path):
-    target = lw.resolve_target("x86-64-v2")
+def test_the_model_computes_the_same_in_another_rewrite(tmp_path):
+    target = lw.resolve_target("generic")
     settings = CompileSettings(target, CodegenOptions())
-    (task,) = way_tasks(planned_graph(network(), None, unplanned(settings), False), settings)
+    task, *_ = rewrite_tasks(planned_graph(network(), None, unplanned(settings), False), settings)
     path = tmp_path / "tuned.jsonl"
-    lw.TuningRecords.append(path, record(task, task.ways[0], target))
+    lw.TuningRecords.append(path, record(task, task.rewrites[0], target))
     plain, made = (lw.compile(network(), target, records=records) for records in (None, path))
     assert [c.call for f in plain.functions for c in f.choices] != [c.call for f in made.functions for c in f.choices]
     x = np.random.default_rng(1).standard_normal((1, 64, 28, 28), dtype=np.float32)
@@ -105,15 +105,15 @@ def test_the_model_computes_the_same_in_another_way(tmp_path):
 
 
 class MadeUpBench:
-    """``gains`` are those of the model with each way, ``confirmed`` what more processes say."""
+    """``gains`` are those of the model with each rewrite, ``confirmed`` what more processes say."""
 
     def __init__(self, gains, confirmed=None):
         self.gains, self.confirmed, self.asked = gains, confirmed or gains, []
 
     def model(self, records, beside=None, is_brief=False):
-        (way,) = [r.implementation for r in records if r.workload.op.startswith("way:")]
-        self.asked.append((way, is_brief))
-        gain = (self.gains if is_brief else self.confirmed)[way]
+        (rewrite,) = [r.implementation for r in records if r.workload.op.startswith("rewrite:")]
+        self.asked.append((rewrite, is_brief))
+        gain = (self.gains if is_brief else self.confirmed)[rewrite]
         if gain is None:
             raise lw.ModelError("it cannot be made so")
         return Outcome(OutcomeKind.MEASURED, gain, gain, gain, (1e-3,) * 3, (gain,) * 60)
@@ -121,39 +121,51 @@ class MadeUpBench:
 
 def search(task, path, bench, is_over=lambda: False):
     told = []
-    searching = WaySearch([task], "a model", TARGET, bench, Journal(path, 1))
+    searching = RewriteSearch([task], "a model", TARGET, bench, Journal(path, 1))
     return searching.run(is_over, lambda: 60.0, told.append), told
 
 
 def gains_of(task, best):
-    return {way: best if k == 1 else 0.9 for k, way in enumerate(task.ways)}
+    return {rewrite: best if k == 1 else 0.9 for k, rewrite in enumerate(task.rewrites)}
 
 
-def test_the_fastest_way_is_confirmed_and_recorded(task, tmp_path):
+def test_the_fastest_rewrite_is_confirmed_and_recorded(task, tmp_path):
     path, bench = tmp_path / "tuned.jsonl", MadeUpBench(gains_of(task, 1.2))
     found, told = search(task, path, bench)
-    best = task.ways[1]
-    assert bench.asked == [*((way, True) for way in task.ways), (best, False)]
+    best = task.rewrites[1]
+    assert bench.asked == [*((rewrite, True) for rewrite in task.rewrites), (best, False)]
     assert [(r.workload, r.implementation) for r in lw.TuningRecords.load(path)] == [(task.workload, best)]
     assert found.records == tuple(lw.TuningRecords.load(path))
-    assert (found.written, found.tries, found.measured) == (1, len(task.ways), len(task.ways))
+    assert (len(found.written), found.tries, found.measured) == (1, len(task.rewrites), len(task.rewrites))
     assert (found.rows[0].best, found.rows[0].gain) == (best, 1.2)
-    assert told[0].phase == "measuring the way of nn.conv2d"
-    again = MadeUpBench({})
-    assert search(task, path, again)[0].written == 0
-    assert again.asked == []
+    assert told[0].phase == "rewriting nn.conv2d"
+
+
+def test_a_recorded_rewrite_is_what_others_are_measured_beside(graph, task, tmp_path):
+    path = tmp_path / "tuned.jsonl"
+    search(task, path, MadeUpBench(gains_of(task, 1.2)))
+    (now,) = rewrite_tasks(graph, SETTINGS.with_records(lw.TuningRecords.load(path)))
+    assert now.planned == task.rewrites[1]
+    bench = MadeUpBench(dict.fromkeys(now.rewrites, 0.9))
+    found, _ = search(now, path, bench)
+    assert bench.asked == [(rewrite, True) for rewrite in now.rewrites]
+    assert task.planned in now.rewrites
+    assert (found.written, [r.implementation for r in found.records]) == ((), [now.planned])
 
 
 def test_what_is_not_confirmed_is_left_as_it_is_planned(task, tmp_path):
     path = tmp_path / "tuned.jsonl"
     found, _ = search(task, path, MadeUpBench(gains_of(task, 1.2), gains_of(task, 0.99)))
-    assert (found.records, found.written, found.rows[0].state) == ((), 0, "nothing faster for sure")
+    assert (found.records, found.written, found.rows[0].state) == ((), (), "nothing faster for sure")
+    again = MadeUpBench({})
+    assert search(task, path, again)[0].rows == found.rows
+    assert again.asked == []
 
 
-def test_ways_that_fail_are_outcomes(task, tmp_path):
-    gains = dict.fromkeys(task.ways)
+def test_rewrites_that_fail_are_outcomes(task, tmp_path):
+    gains = dict.fromkeys(task.rewrites)
     found, _ = search(task, tmp_path / "tuned.jsonl", MadeUpBench(gains))
-    assert (found.rows[0].tried, found.rows[0].failed, found.written) == (len(task.ways), len(task.ways), 0)
+    assert (found.rows[0].tried, found.rows[0].failed, found.written) == (len(task.rewrites), len(task.rewrites), ())
 
 
 def test_the_search_ends_when_its_time_is_over(task, tmp_path):
@@ -162,9 +174,9 @@ def test_the_search_ends_when_its_time_is_over(task, tmp_path):
     assert (bench.asked, found.rows, told) == ([], (), [])
 
 
-def test_a_way_of_another_target_is_measured_beside_others(graph, task):
+def test_a_rewrite_name_another_target_is_measured_beside_others(graph, task):
     other = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=haswell")
-    settings = SETTINGS.with_records(lw.TuningRecords([record(task, task.ways[0], other)]))
-    assert recorded_way(task.call, settings) == task.ways[0]
-    (again,) = way_tasks(graph, settings)
-    assert (again.planned, task.planned in again.ways) == (task.ways[0], True)
+    settings = SETTINGS.with_records(lw.TuningRecords([record(task, task.rewrites[0], other)]))
+    assert recorded_rewrite(task.call, settings) == task.rewrites[0]
+    (again,) = rewrite_tasks(graph, settings)
+    assert (again.planned, task.planned in again.rewrites) == (task.rewrites[0], True)

@@ -1,4 +1,4 @@
-"""The ways of a model's calls that are worth measuring: rewrites, and layouts that arguments are held in."""
+"""The rewrites of a model's calls that are worth measuring: other operators in their place, and other layouts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ..artifact.records.workload import Workload
 from ..base.brief import BriefRepr
 from ..compiler.layout.layout_planning import LayoutChoice, plan_layouts
-from ..compiler.layout.recorded_way import recorded_way, way_of, way_workload
+from ..compiler.layout.recorded_rewrite import recorded_rewrite, rewrite_name, rewrite_workload
 from ..compiler.selection.choices import call_text
 from ..compiler.selection.records import NO_RECORDS
 from ..compiler.settings import CompileSettings
@@ -17,61 +17,62 @@ from ..graph.node import Call, Function
 LEAST_SHARE = 0.01
 """Calls that are predicted to take less of a model's time are left as they are planned."""
 PLAUSIBLE = 1.6
-"""A way is worth measuring if it is predicted to take at most so many times as long as the one that is planned."""
+"""A rewrite is worth measuring if it is predicted to take at most so many times as long as the one that is planned."""
 ALIKE = 1.02
-"""Calls that take the same in all ways go along with the layouts of their neighbours."""
-MOST_WAYS = 4
+"""Calls whose rewrites are predicted to take the same go along with the layouts of their neighbours."""
+MOST_REWRITES = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class WayTask(BriefRepr):
+class RewriteTask(BriefRepr):
     """Calls of one ``workload``, of which ``call`` is the first: ``share`` is the part of the model's time that is
-    predicted for them, ``planned`` the way that they are made in, and ``ways`` the others, the most promising first."""
+    predicted for them, ``planned`` the name of their rewrite in the plan, and ``rewrites`` are the others, the most
+    promising first."""
 
     call: Call
     workload: Workload
     share: float
     planned: str
-    ways: tuple[str, ...]
+    rewrites: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """What progress is told by."""
-        return f"the way of {self.call.op.name}"
+        return f"rewriting {self.call.op.name}"
 
     def __str__(self) -> str:
-        return f"the way of {call_text(self.call)}: {self.planned}"
+        return f"rewriting {call_text(self.call)}: {self.planned}"
 
 
-def way_tasks(graph: Function, settings: CompileSettings, only: Collection[str] = ()) -> tuple[WayTask, ...]:
+def rewrite_tasks(graph: Function, settings: CompileSettings, only: Collection[str] = ()) -> tuple[RewriteTask, ...]:
     """The tasks of a graph whose layouts are not planned yet, those that the most time is predicted for first. ``only``
     are the names of operators, by default all. Calls with open dimensions are none."""
     plan = plan_layouts(graph, settings.with_records(NO_RECORDS))
     groups: dict[Workload, list[LayoutChoice]] = {}
     for choice in plan.choices:
-        workload = way_workload(choice.call)
+        workload = rewrite_workload(choice.call)
         if workload is not None and (not only or choice.call.op.name in only):
             groups.setdefault(workload, []).append(choice)
     tasks = [_task(workload, choices, plan.after, settings) for workload, choices in groups.items()]
-    return tuple(sorted((t for t in tasks if t.ways and t.share >= LEAST_SHARE), key=lambda task: -task.share))
+    return tuple(sorted((t for t in tasks if t.rewrites and t.share >= LEAST_SHARE), key=lambda task: -task.share))
 
 
-def _task(workload: Workload, choices: list[LayoutChoice], total: float, settings: CompileSettings) -> WayTask:
+def _task(workload: Workload, choices: list[LayoutChoice], total: float, settings: CompileSettings) -> RewriteTask:
     call = choices[0].call
     costs: dict[str, float] = {}
     for candidate in (candidate for choice in choices for candidate in choice.candidates):
-        way = way_of(candidate.layouts)
-        costs[way] = min(candidate.cost, costs.get(way, candidate.cost))
-    predicted = way_of(choices[0].chosen.layouts)
-    planned = recorded_way(call, settings) or predicted
+        rewrite = rewrite_name(candidate.layouts)
+        costs[rewrite] = min(candidate.cost, costs.get(rewrite, candidate.cost))
+    predicted = rewrite_name(choices[0].chosen.layouts)
+    planned = recorded_rewrite(call, settings) or predicted
     most = PLAUSIBLE * costs[predicted]
     follows = max(costs.values()) <= ALIKE * min(costs.values())
-    others = [way for way, cost in costs.items() if way != planned and cost <= most and not follows]
-    ways = sorted(others, key=lambda way: costs[way])
+    others = [rewrite for rewrite, cost in costs.items() if rewrite != planned and cost <= most and not follows]
+    rewrites = sorted(others, key=lambda rewrite: costs[rewrite])
     share = sum(choice.chosen.cost for choice in choices) / total if total else 0.0
-    return WayTask(call, workload, share, planned, tuple(ways[:MOST_WAYS]))
+    return RewriteTask(call, workload, share, planned, tuple(rewrites[:MOST_REWRITES]))
 
 
 def unplanned(settings: CompileSettings) -> CompileSettings:
-    """The settings by which a graph's layouts are left for ``way_tasks`` to plan."""
+    """The settings by which a graph's layouts are left for ``rewrite_tasks`` to plan."""
     return replace(settings, layouts="keep")
