@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctype
 _free = ctypes.CDLL(None).free
 _free.argtypes = [ctypes.c_void_p]
 _free.restype = None
+_NEW = OutputMode.NEW.value
 Claim: TypeAlias = Callable[[int], None]
 """Asks for so many bytes for all stages and outputs, in the place of those they had."""
 
@@ -36,7 +38,9 @@ class StageSegments:
         self._claim = claim
         self._stages = len(model.body.stages)
         self._outputs = [output.number for stage in model.body.stages for output in stage.outputs]
-        self._words = np.zeros(table_words(self._stages, len(self._outputs)), np.int64)
+        table = np.zeros(table_words(self._stages, len(self._outputs)), np.int64)
+        self.table = address_of(table)
+        self._words = table.data  # whose elements are read and written faster than an array's
         self._segments: dict[int, Array] = {}
         self._error: BaseException | None = None
         grow = weakref.WeakMethod(self._grow)  # the callback must not keep what keeps it
@@ -47,7 +51,6 @@ class StageSegments:
 
         self._callback = _GROW(called)
         self._words[0] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
-        self.table = address_of(self._words)
 
     @property
     def nbytes(self) -> int:
@@ -57,7 +60,7 @@ class StageSegments:
     @property
     def used(self) -> int:
         """What of that the last run needed."""
-        needed = (int(self._words[stage_word(number) + NEEDED]) for number in self._segments)
+        needed = (self._words[stage_word(number) + NEEDED] for number in self._segments)
         return sum(size + ARENA_ALIGNMENT for size in needed)
 
     def drop(self) -> None:
@@ -65,16 +68,16 @@ class StageSegments:
         for number in range(self._stages):
             self._forget(number)
         for place in range(len(self._outputs)):
-            self._words[output_word(self._stages, place) : output_word(self._stages, place + 1)] = 0
+            self._set(output_word(self._stages, place), 0, 0, OutputMode.GIVEN)
 
     def give(self, buffers: Sequence[Array | None]) -> None:
         """Say where the outputs of the next run are to be, by the numbers of all outputs: None is for a new one."""
         for place, number in enumerate(self._outputs):
             word, buffer = output_word(self._stages, place), buffers[number]
             if buffer is not None:
-                self._words[word : word + 3] = address_of(buffer), buffer.nbytes, OutputMode.GIVEN
-            elif self._words[word + 2] != OutputMode.NEW:
-                self._words[word : word + 3] = 0, 0, OutputMode.NEW
+                self._set(word, address_of(buffer), buffer.nbytes, OutputMode.GIVEN)
+            elif self._words[word + 2] != _NEW:
+                self._set(word, 0, 0, OutputMode.NEW)
 
     def take_error(self) -> BaseException | None:
         """Why memory was refused last."""
@@ -92,7 +95,7 @@ class StageSegments:
         """The address of memory for a stage; 1 for an output, whose memory the entry allocates when it is granted."""
         if number >= self._stages:
             word = output_word(self._stages, number - self._stages)
-            self._claim(self.claimed - int(self._words[word + 1]) + size)
+            self._claim(self.claimed - self._words[word + 1] + size)
             self._words[word + 1] = size
             return 1
         self._forget(number)
@@ -102,18 +105,22 @@ class StageSegments:
         except MemoryError:
             raise OutOfMemoryError(f"{self._name}: there is no memory for {size} bytes of intermediates") from None
         begin = -(-address_of(segment) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
-        self._words[stage_word(number) : stage_word(number + 1)] = begin, size, size, 0
+        self._set(stage_word(number), begin, size, size, 0)
         return begin
 
     def _forget(self, number: int) -> None:
-        self._words[stage_word(number) : stage_word(number + 1)] = 0
+        self._set(stage_word(number), 0, 0, 0, 0)
         self._segments.pop(number, None)
+
+    def _set(self, first: int, *words: int) -> None:
+        for number, word in enumerate(words, first):
+            self._words[number] = word
 
     @property
     def claimed(self) -> int:
         """The bytes of stages, and those that outputs may have."""
         words = (output_word(self._stages, place) for place in range(len(self._outputs)))
-        granted = sum(int(self._words[w + 1]) for w in words if self._words[w + 2] == OutputMode.NEW)
+        granted = sum(self._words[w + 1] for w in words if self._words[w + 2] == _NEW)
         return self.nbytes + granted
 
 
@@ -122,18 +129,20 @@ class _Owned:
 
     __slots__ = ("__array_interface__", "_address", "_free")
 
-    def __init__(self, address: int, size: int) -> None:
+    def __init__(self, address: int, shape: tuple[int, ...], typestr: str) -> None:
         self._address, self._free = address, _free
-        self.__array_interface__ = {"version": 3, "shape": (size,), "typestr": "|u1", "data": (address, False)}
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (address, False)}
 
     def __del__(self) -> None:
         self._free(self._address)
 
 
-def owned_array(address: int, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
+def owned_array(address: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
     """The array at an address that ``aligned_alloc`` gave, which it frees in the end."""
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    memory: Array = np.asarray(_Owned(address, size))
+    if kind.isbuiltin == 1:
+        array: Array = np.asarray(_Owned(address, shape, kind.str))
+        return array
+    memory: Array = np.asarray(_Owned(address, (prod(shape) * kind.itemsize,), "|u1"))
     return memory.view(kind).reshape(shape)
 
 

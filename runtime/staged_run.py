@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
+from struct import Struct
 from typing import TypeAlias
 
 import numpy as np
@@ -30,10 +31,13 @@ class StagedRun:
         self._segments = StageSegments(model, claim)
         self._layout = model.layout
         self._kinds = [output.dtype.to_numpy() for output in model.outputs]
-        self._frame = np.zeros(model.frame_slots, np.int64)
+        frame = np.zeros(model.frame_slots, np.int64)
+        self._frame_address = address_of(frame)
+        self._frame = frame.data  # whose elements are read and written faster than an array's
+        self._arrays = Struct(f"{len(model.inputs) + len(model.outputs)}q")
         needed = {dim for output in model.outputs for extent in output.shape for dim in dimensions_in(extent)}
         self._dim_slots = {dim: slot for slot, dim in model.numbers.items() if isinstance(dim, str) and dim in needed}
-        self._born = [output.number for stage in model.body.stages for output in stage.outputs]
+        self._born = frozenset(output.number for stage in model.body.stages for output in stage.outputs)
 
     @property
     def nbytes(self) -> int:
@@ -57,40 +61,39 @@ class StagedRun:
     @property
     def slots(self) -> list[int]:
         """The frame as the last run has left it."""
-        frame: list[int] = self._frame.tolist()
-        return frame
+        return self._frame.tolist()
 
     def lay_out(self, dims: Sequence[int]) -> None:
         """Set what does not change between runs on these dimensions."""
         layout = self._layout
         fixed = (*self._loaded.constant_addresses, *dims, self._segments.table)
-        self._frame[layout.tensors : layout.first_local] = fixed
+        for slot, number in enumerate(fixed, layout.tensors):
+            self._frame[slot] = number
 
     def run(
         self, entry: Entry, context: bytes, inputs: Sequence[Array], buffers: Sequence[Array | None]
     ) -> list[Array]:
         """``buffers`` are those of the outputs, None for one to be allocated. One for an output whose size only the run
         knows may be larger: what comes back is a part of it."""
-        layout, frame = self._layout, self._frame
-        frame[: layout.inputs] = addresses_of(inputs)
-        frame[layout.inputs : layout.tensors] = [0 if buffer is None else address_of(buffer) for buffer in buffers]
+        outputs = [0 if buffer is None else address_of(buffer) for buffer in buffers]
+        self._arrays.pack_into(self._frame, 0, *addresses_of(inputs), *outputs)
         self._segments.give(buffers)
-        if code := entry(context, address_of(frame)):
-            release([int(frame[layout.output(k)]) for k in self._born if buffers[k] is None])
+        if code := entry(context, self._frame_address):
+            release([self._frame[self._layout.output(k)] for k in self._born if buffers[k] is None])
             self._loaded.fail(code, self.slots, self._segments.take_error())
         return self._results(buffers)
 
     def _results(self, buffers: Sequence[Array | None]) -> list[Array]:
         frame = self._frame
-        dims = {dim: int(frame[slot]) for dim, slot in self._dim_slots.items()}
+        dims = {dim: frame[slot] for dim, slot in self._dim_slots.items()}
         results: list[Array] = []
         for number, (spec, buffer) in enumerate(zip(self._outputs, buffers, strict=True)):
             if buffer is not None and number not in self._born:
                 results.append(buffer)
                 continue
-            shape = tuple(evaluate(extent, dims) for extent in spec.shape)
+            shape = tuple([evaluate(extent, dims) for extent in spec.shape])
             if buffer is None:
-                results.append(owned_array(int(frame[self._layout.output(number)]), shape, self._kinds[number]))
+                results.append(owned_array(frame[self._layout.output(number)], shape, self._kinds[number]))
             else:
                 results.append(buffer.reshape(-1)[: prod(shape)].reshape(shape))
         return results

@@ -231,10 +231,10 @@ def padded(node: OnnxNode, mode: str) -> Node:
 
 def _is_padded_by_counts(node: OnnxNode, axes: Sequence[int], mode: str) -> bool:
     """Whether one ``pad`` adds all, which is quicker than to take elements by their positions along one axis after the
-    other: by a number that is known, or as a mirror image of axes that are not known to be empty."""
+    other: by a number that is known, or with elements of axes that are not known to be empty."""
     if mode == "constant":
         return isinstance(node.get(2), Constant | None)
-    return mode == "reflect" and all(const_int(tensor_of(node[0]).shape[axis]) != 0 for axis in axes)
+    return mode != "wrap" and all(const_int(tensor_of(node[0]).shape[axis]) != 0 for axis in axes)
 
 
 def _is_zero(node: OnnxNode, width: Node) -> bool:

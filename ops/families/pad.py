@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from ... import te
 from ...base.errors import TypeInferenceError
@@ -12,6 +13,7 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import const_int
 from ...ir.expr import Expr
+from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
 from ...te.border import pad_by_less
 from ...te.tensor import Tensors
@@ -78,8 +80,20 @@ def _compute_by_less(attrs: PadAttrs, inputs: Tensors, result: Type) -> te.Tenso
 
 
 def _asked_of_extents(call: Call) -> Sequence[Expr]:
-    """What is left of an axis that open counts take elements from."""
-    return [e for e in tensor_of(call).shape if const_int(e) is None] if len(call.args) > 1 else []
+    """What is left of an axis that open counts take elements from, and that an axis has any to add of."""
+    if len(call.args) == 1:
+        return []
+    left = [e for e in tensor_of(call).shape if const_int(e) is None]
+    attrs = cast(PadAttrs, call.attrs)
+    if attrs.mode == "constant":
+        return left
+    arguments = [tensor_of(argument) for argument in call.args]
+    added = [maximum(as_index(b), 0) + maximum(as_index(a), 0) for b, a in zip(*_counts(attrs, arguments), strict=True)]
+    return left + [
+        simplify(extent - minimum(count, 1))
+        for extent, count in zip(arguments[0].shape, added, strict=True)
+        if const_int(extent) is None
+    ]
 
 
 def _in_layout(attrs: PadAttrs, given: ValueLayout) -> PadAttrs | None:

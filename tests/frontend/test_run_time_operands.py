@@ -116,7 +116,7 @@ def test_pad(mode):
     check("Pad", [[x, pads] for pads in widths], opset=19, mode=mode)
 
 
-@pytest.mark.parametrize("mode", ["constant", "reflect"])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
 def test_pad_adds_by_counts_of_the_run_at_once(mode):
     x = floats(3, 20)
     widths = [[1, 0, 2, 19], [2, 17, 0, 1], [0, 0, 0, 0], [0, 16, 1, 3]]
@@ -127,7 +127,7 @@ def test_pad_adds_by_counts_of_the_run_at_once(mode):
         engine([x, np.array([-4, 0, 0, 0])])
 
 
-@pytest.mark.parametrize("mode", ["constant", "reflect"])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
 def test_pad_takes_away_more_than_there_is_before_it_adds(mode):
     x = floats(3, 4)
     engine = lw.Engine(lw.compile(model_of("Pad", [x, np.array([0] * 4)], opset=19, mode=mode), jobs=1))
@@ -151,6 +151,17 @@ def test_pad_of_an_empty_axis(mode):
     empty = np.zeros((0, 4), np.float32)
     engine = lw.Engine(lw.compile(model_of("Pad", [empty, np.array([0] * 4)], opset=19, mode=mode), jobs=1))
     assert engine([empty, np.array([0, 1, 0, 2])])[0].shape == (0, 7)
+
+
+@pytest.mark.parametrize("mode", ["edge", "reflect", "wrap"])
+def test_an_axis_that_a_run_finds_empty_has_nothing_to_pad_with(mode):
+    """Reading its first element would be reading beyond its memory."""
+    x = floats(2, 5)
+    model = model_of("Pad", [x, np.array([0] * 4)], opset=19, mode=mode, open_axes=(0, 1))
+    engine = lw.Engine(lw.compile(model, jobs=1))
+    with pytest.raises(lw.RuntimeArgumentError, match="should not be negative"):
+        engine([np.zeros((2, 0), np.float32), np.array([0, 1, 0, 1])])
+    assert engine([np.zeros((2, 0), np.float32), np.array([1, 0, 1, 0])])[0].shape == (4, 0)
 
 
 @pytest.mark.parametrize("value", [np.array(2**60 + 1), np.array(True), np.array(-np.inf, np.float32)])
