@@ -21,20 +21,28 @@ class Role(Enum):
 
 
 _NAMES = (
-    (Role.BATCH, r"n|b|bs|nb|bsz|num_images|.*batch.*"),
+    (Role.BATCH, r"bs|bsz|num_images|.*batch.*"),
     (Role.CHANNELS, r"c|.*channel.*"),
     (Role.SEQUENCE, r"t|l|s|.*(seq|len|token|time|frame|step|sample|audio|word|char|position).*"),
     (Role.DEPTH, r"d|depth"),
     (Role.IMAGE, r"h|w|.*(height|width|image|img|rows|cols).*"),
 )
+_LETTERS_OF_A_BATCH = ("n", "b", "nb")
+"""Names of a batch where it stands first, or behind the steps of a sequence; elsewhere they may count anything."""
 _CHANNELS_LAST = (1, 3, 4)
 """Extents of the last axis that tell of images whose channels come last."""
 
 
 def role_of(name: str, extents: Sequence[object], axis: int) -> Role:
-    """The role of a dimension of that name, at an axis of a tensor of these extents: numbers, and anything else for
-    those that are open."""
+    """The role of a dimension of that name, at an axis of a tensor of these extents: numbers, and names or anything
+    else for those that are open."""
+    if name.lower() in _LETTERS_OF_A_BATCH and axis == 1 and _is_sequence(extents[0]):
+        return Role.BATCH
     return _role_of_name(name) or _role_of_place(extents, axis)
+
+
+def _is_sequence(extent: object) -> bool:
+    return isinstance(extent, str) and _role_of_name(extent) is Role.SEQUENCE
 
 
 def _role_of_name(name: str) -> Role | None:

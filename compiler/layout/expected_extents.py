@@ -113,9 +113,14 @@ def _tell(param: Var, extent: Expr, number: object, told: dict[Symbol, int]) -> 
 
 def _usual(symbol: Symbol, shape: tuple[Expr, ...], axis: int) -> int:
     """What is usual for a dimension that stands, alone or in a formula, at an axis of a shape."""
-    name, unit = (symbol.declared or symbol.name, symbol.unit) if isinstance(symbol, Dimension) else (symbol.name, 1)
-    role = role_of(name, [const_int(extent) for extent in shape], axis)
-    return _within(symbol, -(-role.value[0] // unit))
+    extents = [_declared(extent) if isinstance(extent, Symbol) else const_int(extent) for extent in shape]
+    role = role_of(_declared(symbol), extents, axis)
+    return _within(symbol, -(-role.value[0] // (symbol.unit if isinstance(symbol, Dimension) else 1)))
+
+
+def _declared(symbol: Symbol) -> str:
+    """The name that a model or a user gave a dimension."""
+    return (symbol.declared if isinstance(symbol, Dimension) else None) or symbol.name
 
 
 def _within(symbol: Symbol, number: int) -> int:

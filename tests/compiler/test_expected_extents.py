@@ -67,6 +67,14 @@ def test_usual_numbers_go_by_name_and_place_and_keep_to_bounds():
     assert expected((te.var("n"), 4), precision="strict") == {}
 
 
+def test_a_letter_is_a_batch_only_where_batches_stand():
+    assert expected((3, te.var("n"))) == {"n": 128}
+    assert expected((te.var("batch"), te.var("n"), 3)) == {"batch": 1, "n": 128}
+    assert expected((te.var("u"), 16, te.var("v"), te.var("b"))) == {"u": 1, "v": 224, "b": 224}
+    assert expected((te.var("t"), te.var("n"), 80)) == {"t": 128, "n": 1}
+    assert expected((8, te.var("batch_size"))) == {"batch_size": 1}
+
+
 def test_a_formula_tells_nothing_by_itself_but_has_to_agree():
     past = te.var("past")
     x, y = lw.var("x", (past, 4)), lw.var("y", (past + 1, 4))
