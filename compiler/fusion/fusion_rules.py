@@ -12,18 +12,24 @@ A call may join its post-dominator, the *sink*, with all calls on the paths betw
 So there is at most one complex operator or reduction in a function. An opaque operator is a function of its own, and
 operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first; but
 what only moves the rows that it reads may join it (``prologue.py``).
+
+A reshape to open extents stays out of the function of a change of layout. By itself it needs no code; in that function
+each position of its result would be found by divisions that only a run can do, and no tile could be written as it lies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ...graph.node import Call
+from ...graph.node import Call, tensor_of
 from ...graph.types import TensorType, Type
+from ...ir.constants import const_int
 from ...ops.definition.memory_view import RunsOfResult
 from ...ops.definition.registry import OpPattern, op_of
 from ...ops.families.cast import CAST
+from ...ops.families.layout_transform import LAYOUT_TRANSFORM
 from ...ops.families.quantize import DEQUANTIZE
+from ...ops.families.reshape import RESHAPE
 from .prologue import reads_once
 
 MAX_CALLS = 48
@@ -62,6 +68,10 @@ def obstacle(
     if size > MAX_CALLS:
         return f"they would be {size} calls in one function, which holds at most {MAX_CALLS}"
     anchor = anchor_of(node)
+    if any(map(_is_open_reshape, (*between, sink))) and _changes_layout(node):
+        return (
+            f"{LAYOUT_TRANSFORM.name} writes tiles as they lie, and a reshape to open extents needs no code by itself"
+        )
     if pattern_of(anchor) > OpPattern.INJECTIVE:
         return _not_an_epilogue(anchor, (*between, sink), anchor_of)
     for call in between:
@@ -78,6 +88,24 @@ def obstacle(
             return None
         return f"{_membership(sink, anchor_of)}: its function takes in nothing else"
     return alone(sink) if pattern_of(sink) >= OpPattern.TUPLE else f"{describe(sink)}: its operands stay outside"
+
+
+def _is_open_reshape(call: Call) -> bool:
+    return call.op is RESHAPE and any(const_int(extent) is None for extent in tensor_of(call).shape)
+
+
+def _changes_layout(call: Call) -> bool:
+    """Whether a call is a change of layout, or computed from one position by position."""
+    seen: dict[Call, None] = {}
+    waiting = [call]
+    while waiting:
+        found = waiting.pop()
+        if found.op is LAYOUT_TRANSFORM:
+            return True
+        if found not in seen and pattern_of(found) <= OpPattern.BROADCAST:
+            waiting += [argument for argument in found.args if isinstance(argument, Call)]
+        seen[found] = None
+    return False
 
 
 def _converts_for(node: Call, between: Sequence[Call], anchor: Call) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import loopwright as lw
+from loopwright import te
 from loopwright.compiler.fusion.closed_function import MAX_NAME, as_function, function_name
 from loopwright.compiler.fusion.fusion_rules import MAX_CALLS, pattern_of
 from loopwright.compiler.fusion.partition import fuse, partition
@@ -21,6 +22,8 @@ from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.ops.definition.registry import Op, OpPattern
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default
 from loopwright.ops.families.cumsum import cumsum
+from loopwright.ops.families.layout_transform import layout_transform
+from loopwright.ops.families.reshape import reshape_to_open
 
 TARGET = lw.resolve_target("x86-64-v3")
 nn = lw.nn
@@ -56,6 +59,20 @@ def test_two_complex_operators_never_share_a_function():
         "nn.matmul is complex, and add is fused with nn.matmul, which is complex: no function has two such"
     )
     assert names(nn.matmul(nn.matmul(X, W), W)) == ["nn_matmul", "nn_matmul"]
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_reshape_to_open_extents_stays_behind_a_change_of_layout(is_open):
+    """It needs no code by itself; where all extents are known, it is an index of the tiles."""
+    height, width = (te.var("h"), te.var("w")) if is_open else (6, 5)
+    x = lw.var("x", (1, 2, height, width, 16))
+    plain = nn.relu(nn.negative(layout_transform(x, "NCHW16c", "NCHW")))
+    body = reshape_to_open(plain, (1, 8, 4 * height * width), [x])
+    together = ["layout_transform_negative_relu_reshape"]
+    assert names(body, params=[x]) == (["layout_transform_negative_relu", "reshape"] if is_open else together)
+    given = np.random.default_rng(0).standard_normal((1, 2, 6, 5, 16)).astype(np.float32)
+    (result,) = lw.Engine(lw.compile(Function([x], body), TARGET, jobs=1), threads=1)([given])
+    np.testing.assert_array_equal(result, np.maximum(-given.transpose(0, 1, 4, 2, 3), 0).reshape(1, 8, 120))
 
 
 def test_operators_that_are_asked_to_be_alone_are_fused_with_nothing():
