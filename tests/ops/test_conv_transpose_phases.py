@@ -22,6 +22,8 @@ CASES = [
     ((2, 4, 3, 5), (4, 6, 5, 3), (3, 1), (4, 0, 1, 2), (1, 2), (1, 0), 2),
     ((1, 3, 4, 4), (3, 4, 1, 2), (2, 2), (0, 0, 0, 0), (1, 1), (1, 1), 1),
     ((1, 3, 9), (3, 5, 4), (4,), (5, 2), (3,), (0,), 1),
+    ((2, 3, 4, 5), (3, 4, 1, 1), (3, 2), (2, 1, 0, 0), (1, 1), (2, 1), 1),
+    ((1, 4, 5, 4), (4, 3, 3, 2), (4, 2), (1, 1, 2, 0), (2, 2), (0, 0), 2),
     ((1, 2, 2, 3, 2), (2, 3, 2, 2, 3), (1, 2, 2), (0, 1, 0) * 2, (1, 1, 1), (0, 0, 0), 1),
 ]
 
@@ -63,3 +65,29 @@ def test_the_page_of_the_architecture_tells_how_many_steps_the_schedule_has(case
     row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{made.name}` |"))
     least, most = map(int, re.fullmatch(r".*\| (\d+)–(\d+) \|", row).groups())
     assert least <= len(made.schedule_alone(call, TARGET).trace) <= most, len(made.schedule_alone(call, TARGET).trace)
+
+
+@pytest.mark.parametrize(
+    ("window", "strides", "dilation", "phases"),
+    [((1, 1), (2, 3), (1, 1), [1, 1]), ((3, 3), (2, 2), (2, 1), [1, 2]), ((2, 5), (3, 4), (1, 1), [2, 4])],
+    ids=str,
+)
+def test_sums_are_of_the_phases_that_a_tap_reaches(window, strides, dilation, phases):
+    call, made = made_call(((1, 4, 6, 6), (4, 4, *window), strides, (1, 0, 1, 0), dilation, (0, 0), 1))
+    nest = str(made.schedule_alone(call, TARGET))
+    (extents,) = re.findall(r"conv_transpose\.local: float32\[(.*)\] = allocate", nest)
+    assert list(map(int, extents.split(", ")))[1:3] == phases
+
+
+def test_what_no_tap_reaches_is_the_bias_also_beside_infinite_numbers():
+    bias = lw.var("b", (3, 1, 1))
+    x_of, w_of = lw.var("x", (1, 2, 4, 4)), lw.var("w", (2, 3, 1, 1))
+    y = lw.nn.relu(conv_transpose(x_of, w_of, (2, 2), (0, 0, 0, 0)) + bias)
+    x, w = np.full((1, 2, 4, 4), np.inf, np.float32), np.ones((2, 3, 1, 1), np.float32)
+    b = np.array([1, -2, 3], np.float32).reshape(3, 1, 1)
+    graph = lw.Function([x_of, w_of, bias], y)
+    assert "conv_transpose.phased" in str(lw.explain(graph, TARGET))
+    (found,) = lw.Engine(lw.compile(graph, TARGET))([x, w, b])
+    expected = np.broadcast_to(np.maximum(b, 0), (1, 3, 7, 7)).copy()
+    expected[:, :, ::2, ::2] = np.inf
+    np.testing.assert_array_equal(found, expected)

@@ -6,13 +6,13 @@ y[n, k, q·stride + r·dilation - pad] += x[n, c, q…] · w[c, k % (K/G), r…]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .... import te
 from ....graph.types import Type
 from ....ir.constants import ZERO, const_int
 from ....ir.expr import Axis, Compare, Expr
-from ....ir.makers import as_index
+from ....ir.makers import as_index, minimum
 from ....ir.simplify import simplify
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import narrowed, widened
@@ -49,8 +49,21 @@ def definition(attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> Tran
 
 def bordered_definition(attrs: ConvTransposeAttrs, inputs: Tensors, result: Type) -> TransposedStages:
     """The same, with products of zeros in place of the terms that x does not have: of a copy of x with a border that
-    holds all that the window reaches."""
-    return _sums_of(attrs, inputs, result, bordered=True)
+    holds all that the window reaches. What no tap of the window reaches is zero, and reads no sums."""
+    stages = _sums_of(attrs, inputs, result, bordered=True)
+    remainders = _largest_remainders(attrs, [const_int(e) or 0 for e in inputs[1].shape[2:]])
+    if all(most == stride - 1 for most, stride in zip(remainders, attrs.strides, strict=True)):
+        return stages
+    sums = stages.result
+
+    def element(n: Axis, k: Axis, *o: Axis) -> Expr:
+        padded = [(i + p, s, most) for i, p, s, most in zip(o, attrs.padding, attrs.strides, remainders, strict=False)]
+        reached = te.all(*(z % s <= most for z, s, most in padded if most < s - 1))
+        nearest = [z // s * s + minimum(z % s, as_index(most)) for z, s, most in padded]
+        of_sums = (i - p for i, p in zip(nearest, attrs.padding, strict=False))
+        return te.if_then_else(reached, sums[(n, k, *of_sums)], te.const(0, sums.dtype))
+
+    return replace(stages, result=te.compute(sums.shape, element, name="conv_transpose.reached"))
 
 
 def _sums_of(attrs: ConvTransposeAttrs, inputs: Tensors, result: Type, bordered: bool) -> TransposedStages:
@@ -83,6 +96,12 @@ def _sums_of(attrs: ConvTransposeAttrs, inputs: Tensors, result: Type, bordered:
 
     sums = te.compute(kind.shape, element, name="conv_transpose")
     return TransposedStages(narrowed(sums, kind.dtype, "conv_transpose.narrow"), source, sums)
+
+
+def _largest_remainders(attrs: ConvTransposeAttrs, window: Sequence[int]) -> list[int]:
+    """What a padded position that some tap reaches leaves at most when the stride divides it, per axis."""
+    axes = zip(window, attrs.dilation, attrs.strides, strict=True)
+    return [max((r * d % s for r in range(w)), default=0) for w, d, s in axes]
 
 
 def first_reads(attrs: ConvTransposeAttrs, window: Sequence[int]) -> tuple[int, ...]:

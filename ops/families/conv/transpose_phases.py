@@ -4,6 +4,7 @@ that positions of the result fall into.
 Position o is s·m + phase - pad for a stride s. The taps that reach a phase are those with r·dilation = phase + s·shift,
 which read x at m - shift. So the sums are computed with the phases as axes of their own (``cache_write``), whose loops
 are unrolled, as is the digit of a tap that says which phase it reaches; then a position of the result chooses its sum.
+Phases after the last one that a tap reaches have no sums: the definition says that their positions are zero.
 All spatial axes of a phase are one, as in ``flat.py``: a tap is at a constant distance in the copy of x.
 """
 
