@@ -10,6 +10,46 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class SustainedShares:
+    """The shares of the multiplications that a core can do, which loops of one form do, about, as measured on layers of
+    usual networks with AVX2 and AVX-512."""
+
+    definition: float = 0.15
+    """A convolution by its definition with the default schedule."""
+    depthwise_definition: float = 0.03
+    """The same, where each channel is a group."""
+    flat: float = 0.55
+    """A convolution of plain layouts with all positions as one row."""
+    strided: float = 0.4
+    """The same, of a copy in phases of the stride."""
+    depthwise: float = 0.9
+    """A depthwise convolution of channels in blocks."""
+    open_blocked: float = 0.7
+    """A convolution of channels in blocks, rows of which need not be whole tiles."""
+    open_pointwise: float = 0.8
+    """The same, of windows of one element, whose image is one row."""
+    open_rows: float = 0.5
+    """A convolution of plain layouts whose rows need not be whole tiles."""
+    attention: float = 0.7
+    """Both products of attention, in the time that all of it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyTimes:
+    """How long it takes to read a factor or to copy it, as measured, in times through the memory of what it comes
+    from."""
+
+    scattered: float = 0.5
+    """What it takes longer to read it a few neighbours at a time, row by row."""
+    panels: float = 4.0
+    """To copy it to panels: it is written where it was not in cache, and read again."""
+    factors: float = 8.0
+    """To make factors of it, as halves widened, in panels."""
+    words: float = 16.0
+    """To make words of its bytes, in panels."""
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
     """What a core does. Rates are per cycle; cycles are of one vector, or of one cache line, unless another unit is
     named. Where no source is named, a figure was measured with kernels of our own."""
@@ -57,6 +97,16 @@ class Core:
     """What of the way of factors that come ahead of their use multiplications do not hide."""
     streamed_bytes: float = 6
     """What comes of weights in the long run: those of a whole model come from memory."""
+    steps_unrolled: int = 2
+    """Steps of a sum between two tests whether it ends."""
+    near_steps: int = 8
+    """Steps of a sum in a register tile that a line takes from the second cache, and some more."""
+    far_steps: int = 16
+    """The same, of the third cache."""
+    ahead_distance: int = 8192
+    """Bytes ahead of their use that weights are fetched which are used just once or twice."""
+    shares: SustainedShares = SustainedShares()
+    copies: CopyTimes = CopyTimes()
 
 
 CORE = Core()

@@ -33,6 +33,7 @@ from ....ir.open_extents import SEQUENCE
 from ....ir.simplify import simplify
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
+from ....schedules.machine import CORE
 from ....schedules.register_transpose import schedule_transposed, transposed
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator, widened
@@ -44,8 +45,6 @@ from .attrs import AttentionAttrs, Extents, extents, seen, share
 
 WIDTHS = (4, 3, 2)
 """How many vectors of queries a block may have: a key that is broadcast once serves all of them."""
-EFFICIENCY = 0.7
-"""The share of the products in the time it takes, about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +252,7 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
     masked = any(mask.ndim > 1 and const_int(mask.shape[-2]) != 1 for mask in types[3:])
     blocks = _blocks(queries, keys, value_size, masked, target, kind)
     products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * queries * keys * (size + value_size)
-    cost = multiplied(products, kind, target, EFFICIENCY)
+    cost = multiplied(products, kind, target, CORE.shares.attention)
     with strategy.specialized(of_terms(shape.keys >= 1)):
         strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", cost=cost)
 

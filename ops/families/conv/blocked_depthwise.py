@@ -21,6 +21,7 @@ from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import MANY_TASKS, near_divisor, part_sizes
 from ....schedules.channel_tile import ChannelTile, channel_tile, decide_channel_tile
+from ....schedules.machine import CORE
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
 from ...definition.layout_rule import LayoutCandidate, ValueLayout
@@ -35,8 +36,6 @@ MOST_TAPS = 16
 """Columns of a window up to which a row of it is unrolled: more are read of a copy with its border, one by one."""
 OPEN_COLUMNS = 7
 """Columns of a tile, at most, where the width is not known: those of the last tile are tested one by one."""
-EFFICIENCY = 0.9
-"""Of the multiplications that a core can do."""
 
 
 def add_blocked_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -104,7 +103,7 @@ class BlockedDepthwise:
         """Cycles of the multiplications, and those to go through memory."""
         problem = self.problem
         multiplications = elements(problem.result) // self.block * self.vectors * math.prod(problem.window)
-        return multiplications / (EFFICIENCY * problem.target.fma_per_cycle) + moved(problem.types)
+        return multiplications / (CORE.shares.depthwise * problem.target.fma_per_cycle) + moved(problem.types)
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
         """The definition, with taps beyond the border left out along all axes but the last."""

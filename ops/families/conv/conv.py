@@ -20,6 +20,7 @@ from ....ir.constants import const_int
 from ....ir.expr import Expr
 from ....ir.makers import as_index
 from ....ir.simplify import simplify
+from ....schedules.machine import CORE
 from ...definition.accumulate import accumulator, is_byte, product_dtype
 from ...definition.arguments import PerAxis, naming, per_axis
 from ...definition.cost import moved, multiplied
@@ -138,15 +139,11 @@ CONVS = {1: (CONV1D, Conv1DAttrs), 2: (CONV2D, Conv2DAttrs), 3: (CONV3D, Conv3DA
 
 # Strategy
 
-EFFICIENCY, DEPTHWISE_EFFICIENCY = 0.15, 0.03
-"""Of the multiplications that a core can do, which the definition does with the default schedule, about, as measured on
-AVX-512 and on AVX2; and where each channel is a group."""
-
 
 def _strategy(attrs: ConvAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     problem = ConvProblem.of(attrs, inputs, result, target)
-    efficiency = DEPTHWISE_EFFICIENCY if problem.is_depthwise else EFFICIENCY
+    efficiency = CORE.shares.depthwise_definition if problem.is_depthwise else CORE.shares.definition
     cost = multiplied(problem.products, problem.dtype, target, efficiency) + moved(problem.types)
     strategy.add_implementation(definition, schedule_default, "conv.direct", plevel=5, cost=cost)
     if problem.is_filled_up:

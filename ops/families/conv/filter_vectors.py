@@ -35,6 +35,7 @@ from ....schedules.around import schedule_around, sums_over
 from ....schedules.blocks import MANY_TASKS, evict_each_other, part_sizes
 from ....schedules.channel_tile import ChannelTile, channel_tile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.machine import CORE
 from ....schedules.register_transpose import turn_squares
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensors
@@ -45,7 +46,6 @@ from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .definition import DefinedStages, definition, schedule_copies
 from .layouts import kernel_layout
-from .nchwc import STEPS_AHEAD
 from .problem import ConvProblem
 from .unblocked import TRANSPOSED_CYCLES, schedule_squares, split_places
 
@@ -240,7 +240,7 @@ class FilterVectors:
     def _decide_prefetches(self, schedule: Schedule) -> tuple[int, int]:
         """How many taps ahead of their use weights are fetched, and how many channels ahead what is read of x."""
         panel = self.channels * math.prod(self.window) * self.width * self.dtype.storage_bytes
-        panels_ahead = STEPS_AHEAD if panel > self.target.l1_bytes // 4 else 0
+        panels_ahead = CORE.far_steps if panel > self.target.l1_bytes // 4 else 0
         ahead = schedule.decide("ahead", [0, 1, 2, 4, 8, 16, 32], panels_ahead)
         return ahead, schedule.decide("channels_ahead", [0, 1, 2, 4, 8], CHANNELS_AHEAD if self._from_afar else 0)
 

@@ -23,6 +23,7 @@ from ....ir.row_major import ravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around, sums_over
 from ....schedules.decide_tile import decide_tile
+from ....schedules.machine import CORE
 from ....schedules.product import PACKED_USES, schedule_core, schedule_product
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor, Tensors
@@ -34,8 +35,6 @@ from .problem import ConvProblem
 
 UNROLLED_TAPS = 3
 """Windows up to this extent on the last axis are unrolled."""
-EFFICIENCY, STRIDED_EFFICIENCY = 0.55, 0.4
-"""Of the multiplications that a core can do, which it does here, as measured on layers of usual networks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def add_flat(strategy: OpStrategy, problem: ConvProblem) -> None:
     flat = Flat.of(problem, outputs, problem.reduction_extent)
     images = elements(kind) // math.prod(outputs)
     positions = images * math.ceil(flat.positions / flat.tile.columns) * flat.tile.columns
-    efficiency = STRIDED_EFFICIENCY if problem.is_strided else EFFICIENCY
+    efficiency = CORE.shares.strided if problem.is_strided else CORE.shares.flat
     copied = [] if problem.is_pointwise else [x, x]
     cost = multiplied(positions * problem.reduction_extent, kind.dtype, problem.target, efficiency)
     cost += moved([*problem.types, *copied])

@@ -29,6 +29,7 @@ from ....schedules.around import schedule_around, sums_over
 from ....schedules.blocks import MANY_TASKS, near_divisor, part_sizes
 from ....schedules.channel_tile import ChannelTile, channel_tile, decide_channel_tile, keep_channel_tile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import elements, moved
@@ -40,8 +41,6 @@ from .definition import DefinedStages, definition, schedule_copies
 from .layouts import channel_block, data_layout, kernel_layout
 from .problem import ConvProblem
 
-STEPS_AHEAD = 16
-"""How many steps of the sum ahead weights are fetched: a line of the third cache takes about as long."""
 FAR_PLANES, NEAR_PLANES = 1.6, 1.15
 """How much longer a convolution of many unblocked channels takes, as measured, where a step of the sum leads to another
 plane. Near are those of windows of one element at most half a page apart: along such strides caches fetch ahead."""
@@ -237,7 +236,7 @@ class Blocked:
         """Fetch weights some steps ahead, where a tile reads more than stays in the first cache until the next tile."""
         size = self.problem.reduction_extent * tile.blocks * self.block * self.problem.dtype.storage_bytes
         if size > self.problem.target.l1_bytes // 4:
-            fetch_ahead(stage, weight, innermost, STEPS_AHEAD)
+            fetch_ahead(stage, weight, innermost, CORE.far_steps)
 
     def _decide_sizes(self, schedule: Schedule, data: Tensor) -> tuple[ChannelTile, int]:
         """The tile, and how many rows of tiles a task takes. A tile for which taps are left out is given."""

@@ -28,11 +28,8 @@ from .attrs import ConvAttrs
 from .border import WHOLE, Border, share_of_axis
 from .definition import DefinedStages, definition
 from .layouts import data_layout, kernel_layout
-from .nchwc import STEPS_AHEAD
 from .problem import ConvProblem
 
-EFFICIENCY = 0.7
-"""Of the multiplications that a core can do, which it does here, about: rows need not be whole tiles."""
 MOST_BLOCKS = 4
 """A tile has at most so many blocks of filters."""
 USUAL_ROWS = (7, 8, 13, 14, 16, 20, 27, 28, 32, 40, 55, 56, 64)
@@ -45,7 +42,9 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     if made is None:
         return
     copied = [problem.x, problem.x]
-    cost = multiplied(problem.products, problem.dtype, problem.target, EFFICIENCY) + moved([*problem.types, *copied])
+    cost = multiplied(problem.products, problem.dtype, problem.target, CORE.shares.open_blocked) + moved(
+        [*problem.types, *copied]
+    )
     strategy.add_implementation(made.compute, made.schedule, "conv.open_blocked", cost=cost)
 
 
@@ -112,7 +111,7 @@ class OpenBlocked:
         vectorize_padded(schedule[source], attrs.data.is_blocked, target)
         step = schedule_tile_of_sums(schedule[core], columns if self._leaves_out_columns else 1)
         if self._weight_bytes(side) > target.l1_bytes // 4:
-            fetch_ahead(schedule[core], anchor.weight, step, STEPS_AHEAD)
+            fetch_ahead(schedule[core], anchor.weight, step, CORE.far_steps)
         return schedule
 
     def decide_tile(self, schedule: Schedule, stripes: int = 1, keeps_columns: bool = False) -> tuple[int, int]:

@@ -22,6 +22,7 @@ from ....ir.row_major import ravel_index, unravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.default_schedule import schedule_stage
+from ....schedules.machine import CORE
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.implementation import ScheduleFunction
@@ -34,8 +35,6 @@ from .open_blocked import OpenBlocked, schedule_tile_of_sums
 from .open_rows import OpenRows, schedule_vectors_of_sums
 from .problem import ConvProblem
 
-EFFICIENCY, ROWS_EFFICIENCY = 0.8, 0.5
-"""Of the multiplications that a core can do, which it does here, about, of blocks and of plain layouts."""
 MOST_FILTERS = 12
 """Of a tile of plain layouts: weights of so many rows are few beside x, of which there is no window here."""
 FEW_TASKS = 2
@@ -52,9 +51,9 @@ def add_open_pointwise(strategy: OpStrategy, problem: ConvProblem) -> None:
         strategy.add_implementation(one_row_definition, schedule, name, cost=cost)
 
     if (blocked := OpenBlocked.of(problem)) is not None:
-        offer(InBlocks(blocked).schedule, "conv.open_pointwise", EFFICIENCY)
+        offer(InBlocks(blocked).schedule, "conv.open_pointwise", CORE.shares.open_pointwise)
     if (rows := OpenRows.of(problem)) is not None:
-        offer(InRows(rows).schedule, "conv.open_pointwise_rows", ROWS_EFFICIENCY)
+        offer(InRows(rows).schedule, "conv.open_pointwise_rows", CORE.shares.open_rows)
 
 
 def one_row_definition(attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Terms | None = None) -> DefinedStages:

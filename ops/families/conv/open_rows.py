@@ -15,6 +15,7 @@ from ....base.target import Target
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.gaps import with_last
+from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_padded, vectorize_phases
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved, multiplied
@@ -23,8 +24,6 @@ from .attrs import ConvAttrs
 from .definition import DefinedStages, definition
 from .problem import ConvProblem
 
-EFFICIENCY = 0.5
-"""Of the multiplications that a core can do, which it does here, about."""
 MOST_FILTERS, MOST_VECTORS = 8, 2
 
 
@@ -33,7 +32,7 @@ def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
     made = OpenRows.of(problem)
     if made is None or problem.is_depthwise:
         return
-    cost = multiplied(problem.products, problem.dtype, problem.target, EFFICIENCY)
+    cost = multiplied(problem.products, problem.dtype, problem.target, CORE.shares.open_rows)
     cost += moved([*problem.types, problem.x, problem.x])  # x is copied
     strategy.add_implementation(definition, made.schedule, "conv.open_rows", cost=cost)
 

@@ -31,8 +31,6 @@ from .flat import lanes_for
 from .layouts import kernel_layout
 from .problem import ConvProblem
 
-STEPS_UNROLLED = 2
-"""Channels between two tests whether the sum ends."""
 WIDE = 4
 """Tiles side by side, at least: rows of the result are written, and rows of x read, some lines at a time."""
 FEW_TASKS = 4
@@ -66,7 +64,7 @@ class PackedPointwise:
             RegisterTile(height, width, lanes)
             for width in range(1, registers // 2)
             for height in heights
-            if width * (height + STEPS_UNROLLED) + 1 <= registers or height * width == 1
+            if width * (height + CORE.steps_unrolled) + 1 <= registers or height * width == 1
         ]
 
     def _steps(self, tile: RegisterTile, rate: int = CORE.full_rate) -> float:
@@ -139,8 +137,8 @@ class PackedPointwise:
     def _schedule_sums(self, stage: StageView) -> None:
         n, k, vector, lane, channel, *taps = stage.loops
         steps = []
-        if self.problem.channels_are_multiple_of(STEPS_UNROLLED):
-            channel, step = stage.split(channel, factor=STEPS_UNROLLED)
+        if self.problem.channels_are_multiple_of(CORE.steps_unrolled):
+            channel, step = stage.split(channel, factor=CORE.steps_unrolled)
             steps = [step]
         stage.reorder(n, channel, *steps, *taps, k, vector, lane)
         stage.vectorize(lane)
@@ -188,7 +186,7 @@ def step_cycles(rows: int, vectors: int, rate: int = CORE.full_rate) -> float:
         max(rows * vectors / rate, CORE.second_cache_cycles * vectors, CORE.sum_cycles)
         + rows / 10
         + vectors / 3
-        + 1 / STEPS_UNROLLED
+        + 1 / CORE.steps_unrolled
     )
 
 

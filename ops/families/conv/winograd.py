@@ -35,6 +35,7 @@ from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
 from ....schedules.blocks import MANY_TASKS
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.machine import CORE
 from ....schedules.register_transpose import turn_squares
 from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming
@@ -130,9 +131,6 @@ WINOGRAD_CONV2D = register_op(
 
 
 # Compute and schedule
-
-AHEAD_BYTES = 8192
-"""How far ahead of their use weights are fetched: a group uses each of them just once or twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +285,7 @@ class Winograd:
         schedule[products].compute_at(stage, panels)
         _schedule_inputs(schedule, anchor, parallel=not by_group)
         schedule[inputs].compute_at(stage, group)
-        ahead = math.ceil(AHEAD_BYTES / (self.width * planes.dtype.storage_bytes))
+        ahead = math.ceil(CORE.ahead_distance / (self.width * planes.dtype.storage_bytes))
         fetch_ahead(schedule[products], planes, channel, ahead)
         fetch_ahead(schedule[products], inputs, block, 1)
         return schedule

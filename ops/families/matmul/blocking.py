@@ -26,6 +26,7 @@ from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import MANY_TASKS, bytes_of, evict_each_other, largest_divisor, near_divisor, part_sizes
 from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensor
 from ...definition.cost import moved
@@ -33,12 +34,8 @@ from .panels import MatrixProduct, ProductStages, RightLayout
 
 STREAMING = 0.25
 """Cycles that a vector of a panel costs beside the step it is for, as it comes from the second cache."""
-STEPS_AHEAD = 8
-"""Steps of the sum that a line takes from the second cache, and some more."""
 FEW_BLOCKS = 16
 """For so many blocks of rows, panels that go to memory and come back cost more than columns that are read in parts."""
-STEPS_UNROLLED = 2
-"""Steps of the sum between two tests whether it ends."""
 UNROLLED = (1, 2, 4, 8)
 AHEAD = (0, 1, 2, 4, 8, 16, 32)
 
@@ -53,7 +50,7 @@ class Blocking:
     chunk: int
     copies_rows: bool
     packs_chunks: bool = False
-    steps: int = STEPS_UNROLLED
+    steps: int = CORE.steps_unrolled
     ahead: int = 0
     blocks: int = 1
 
@@ -72,7 +69,7 @@ def choose_blocking(product: MatrixProduct, target: Target, vectors: int | None 
     """The blocking of a product; ``vectors`` is how wide the panels are, if that is given."""
     kind = product.result.dtype
     tile = register_tile(
-        product.rows, product.columns, target, kind, vectors=vectors, streaming=STREAMING, steps=STEPS_UNROLLED
+        product.rows, product.columns, target, kind, vectors=vectors, streaming=STREAMING, steps=CORE.steps_unrolled
     )
     return with_tile(product, tile, target)
 
@@ -216,7 +213,7 @@ def decide_blocking(
     steps = schedule.decide("steps", unrolled, default.steps if default.steps in unrolled else 1)
     panel_bytes = (extent or MANY_TASKS) * tile.columns * product.right.dtype.storage_bytes
     far = in_panels and panel_bytes > target.l1_bytes // 2
-    ahead = max(1, STEPS_AHEAD // max(steps, default.steps)) if far else 0
+    ahead = max(1, CORE.near_steps // max(steps, default.steps)) if far else 0
     ahead = schedule.decide("ahead", AHEAD if in_panels else [0], ahead)
     most = 1 if packs_chunks else math.ceil(rows / tile.rows)
     blocks = schedule.decide("blocks", [size for size in part_sizes(most, 1) if size & (size - 1) == 0], 1)

@@ -81,7 +81,7 @@ GEMM = {"float32": _declare("sgemm_", "float32"), "float64": _declare("dgemm_", 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Operand:
+class GemmFactor:
     """``batch`` matrices in one memory, of ``rows`` × ``columns`` as they are multiplied; they are stored the other way
     round if ``transposed``."""
 
@@ -112,8 +112,8 @@ class BlasProduct:
     """a · b for each matrix of the result's ``batch``, in blocks of rows and columns."""
 
     name: str
-    a: Operand
-    b: Operand
+    a: GemmFactor
+    b: GemmFactor
     batch: tuple[Expr, ...]
 
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> te.Tensor:
@@ -124,7 +124,7 @@ class BlasProduct:
     def _body(self, ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = te.IRBuilder()
         rows, columns, reduction_extent = self.a.rows, self.b.columns, self.a.columns
-        result = Operand(self.batch, rows, columns)
+        result = GemmFactor(self.batch, rows, columns)
         a, b, c = (x.view(buffer) for x, buffer in zip((self.a, self.b, result), (*ins, *outs), strict=True))
         block = _block(self.batch, rows, columns, reduction_extent)
         down, across = (
@@ -145,7 +145,7 @@ class BlasProduct:
             )  # fmt: skip
         return ib.get()
 
-    def _matrix(self, operand: Operand, at: Expr) -> Expr:
+    def _matrix(self, operand: GemmFactor, at: Expr) -> Expr:
         """Which of an operand's matrices is multiplied for number ``at`` of the result: batch axes broadcast."""
         position, step, stride = ZERO, ONE, ONE
         own = (ONE,) * (len(self.batch) - len(operand.batch)) + operand.batch
@@ -178,7 +178,7 @@ def add_cblas(
     left, right = _operand(a, transposed_a, is_left=True), _operand(b, transposed_b, is_left=False)
     batch = kind.shape[: kind.ndim - (a.ndim > 1) - (b.ndim > 1)]
     if not transposed_a and _same(batch, left.batch) and all(const_int(extent) == 1 for extent in right.batch):
-        left = Operand((), simplify(_product(batch) * left.rows), left.columns)  # one tall matrix
+        left = GemmFactor((), simplify(_product(batch) * left.rows), left.columns)  # one tall matrix
         right, batch = replace(right, batch=()), ()
     product = BlasProduct(f"{name}.cblas", left, right, batch)
     served = str(a.dtype) in GEMM and a.dtype is b.dtype and a.dtype is kind.dtype
@@ -188,13 +188,13 @@ def add_cblas(
         strategy.add_implementation(product.compute, schedule_default, product.name, CBLAS_LEVEL, keeps_order=False)
 
 
-def _operand(kind: TensorType, transposed: bool, *, is_left: bool) -> Operand:
+def _operand(kind: TensorType, transposed: bool, *, is_left: bool) -> GemmFactor:
     """An argument as matrices: a vector counts as a row on the left, and as a column on the right."""
     if kind.ndim == 1:
         shape = (ONE, kind.shape[0]) if is_left else (kind.shape[0], ONE)
-        return Operand((), *shape)
+        return GemmFactor((), *shape)
     rows, columns = kind.shape[-2:][:: -1 if transposed else 1]
-    return Operand(kind.shape[:-2], rows, columns, transposed)
+    return GemmFactor(kind.shape[:-2], rows, columns, transposed)
 
 
 def _same(a: Sequence[Expr], b: Sequence[Expr]) -> bool:

@@ -21,6 +21,7 @@ from ....ir.makers import as_index
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator
@@ -33,8 +34,6 @@ from .panels import MatrixProduct, ProductStages, RightLayout, apart, right_layo
 
 PAIR_BY_PAIR = "pair by pair"
 """The order of the sums of products of pairs, with any tile."""
-PACKED = 8.0
-"""How long it takes to make factors and to copy them to panels, in times through the memory of what they come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +159,7 @@ def factor_plan(product: MatrixProduct, tile: RegisterTile, pack: bool, target: 
 
 def factor_cycles(product: MatrixProduct, tile: RegisterTile, made: Sequence[TensorType], target: Target) -> float:
     """What a product of factors takes, those of ``made`` included."""
-    return product.cycles(tile, target.fma_per_cycle) + product.moved() + PACKED * moved(made)
+    return product.cycles(tile, target.fma_per_cycle) + product.moved() + CORE.copies.factors * moved(made)
 
 
 def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:

@@ -17,6 +17,7 @@ from ....ir.makers import as_index
 from ....lowering.schedule import Schedule
 from ....schedules.blocks import MANY_TASKS, near_divisor
 from ....schedules.default_schedule import schedule_freely
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.accumulate import is_byte
@@ -40,8 +41,6 @@ from .panels import (
 
 EXACT = "exact"
 """The order of sums of integers, which gives the same bits as any other."""
-PACKED = 16.0
-"""How long it takes to make words of a factor and to copy them to panels, in times through its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +162,7 @@ def add_bytes(strategy: OpStrategy, product: MatrixProduct, target: Target) -> N
     tile = byte_tile(product, target)
     pack = product.transposed or product.rows > tile.rows
     paneled = BytePaneled(tile, product.reduction_extent, product.transposed, pack)
-    moves = product.moved() + PACKED * moved([product.right])
+    moves = product.moved() + CORE.copies.words * moved([product.right])
     cost = word_cycles(product, tile, target) + moves
     if not product.transposed:  # before panels that cost as much
         tile = few_rows_tile(product, target)

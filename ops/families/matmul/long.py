@@ -25,10 +25,11 @@ from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import largest_divisor, part_sizes
 from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.strategy import Compute, OpStrategy
-from .blocking import STEPS_UNROLLED, UNROLLED
+from .blocking import UNROLLED
 from .panels import MatrixProduct, ProductStages
 from .streamed import sum_by_blocks
 
@@ -64,7 +65,7 @@ class Long:
             "terms", part_sizes(const_int(core.op.reduce_axis[0].extent) or LONG, self.terms), self.terms
         )
         unrolled = [count for count in UNROLLED if terms % count == 0]
-        steps = schedule.decide("steps", unrolled, STEPS_UNROLLED if STEPS_UNROLLED in unrolled else 1)
+        steps = schedule.decide("steps", unrolled, CORE.steps_unrolled if CORE.steps_unrolled in unrolled else 1)
         blocks = schedule.decide("blocks", part_sizes(math.ceil(rows / tile.rows), self.blocks), self.blocks)
         short = tile.rows * terms * left.dtype.storage_bytes <= MOST_FETCHED
         ahead = schedule.decide("ahead", [0] if left.op.inputs else [0, 1, 2], int(short and not left.op.inputs))
@@ -90,11 +91,11 @@ def add_long(strategy: OpStrategy, compute: Compute, product: MatrixProduct, tar
     vectors = product.columns // lanes
     if rows is None or product.columns % lanes or vectors > MOST_VECTORS or product.right_bytes <= target.l2_bytes // 8:
         return
-    height = largest_divisor(rows, (target.vector_registers - 1) // vectors - STEPS_UNROLLED)
+    height = largest_divisor(rows, (target.vector_registers - 1) // vectors - CORE.steps_unrolled)
     terms = largest_divisor(product.reduction_extent, target.l1_bytes // 2 // (product.columns * kind.storage_bytes))
     tile = RegisterTile(height, vectors, lanes)
-    usual = register_tile(rows, product.columns, target, kind, steps=STEPS_UNROLLED)
-    if terms % STEPS_UNROLLED or terms < LEAST_BLOCK or product.cycles(tile) > product.cycles(usual):
+    usual = register_tile(rows, product.columns, target, kind, steps=CORE.steps_unrolled)
+    if terms % CORE.steps_unrolled or terms < LEAST_BLOCK or product.cycles(tile) > product.cycles(usual):
         return
     cycles = product.cycles(tile, target.fma_per_cycle)
     made = Long(tile, terms, largest_divisor(rows // height, max(1, TASK_ROWS // height)))

@@ -16,9 +16,9 @@ from .... import te
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....schedules.blocks import near_divisor
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile
 from ...definition.strategy import OpStrategy
-from .blocking import STEPS_UNROLLED
 from .panels import MatrixProduct
 
 Offer: TypeAlias = Callable[[str, int, RegisterTile], None]
@@ -53,5 +53,5 @@ def lower_tiles(product: MatrixProduct, tile: RegisterTile, target: Target) -> I
     panels = math.ceil(product.columns / tile.columns)
     powers = [1 << power for power in range((tile.rows - 1).bit_length())]
     for height in dict.fromkeys((*powers[:1], *powers[-2:])):
-        most = (target.vector_registers - 1) // (height + STEPS_UNROLLED) // tile.vectors
+        most = (target.vector_registers - 1) // (height + CORE.steps_unrolled) // tile.vectors
         yield replace(tile, rows=height, vectors=near_divisor(panels, most) * tile.vectors)

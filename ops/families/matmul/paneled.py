@@ -8,17 +8,13 @@ from typing import Any
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....lowering.schedule import Schedule
+from ....schedules.machine import CORE
 from ....schedules.product import PACKED_USES
 from ....te.tensor import Tensors
 from ...definition.cost import moved
 from ...definition.strategy import OpStrategy
 from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked
 from .panels import FEW_ROWS, TERM_BY_TERM, MatrixProduct, ProductCompute, ProductStages, few_rows_tile, right_layout
-
-SCATTERED = 0.5
-"""How much longer it takes, in times through its memory, to read a factor a few neighbours at a time, row by row."""
-PACKED = 4.0
-"""How long it takes to copy a factor to panels: it is written where it was not in cache, and read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +46,12 @@ def add_paneled(strategy: OpStrategy, compute: ProductCompute, product: MatrixPr
     )
     paneled = Paneled(blocking_plan(product, blocking.tile, pack, target), product.transposed)
     cost = product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking)
-    cost += (PACKED if pack else SCATTERED) * moved([product.right])
+    cost += (CORE.copies.panels if pack else CORE.copies.scattered) * moved([product.right])
     if not (product.transposed or product.is_open):
         tile = few_rows_tile(product, target)
         in_place = Paneled(blocking_plan(product, tile, False, target), transposed=False)
-        few = product.cycles(tile, target.fma_per_cycle) + product.moved() + SCATTERED * moved([product.right])
+        few = product.cycles(tile, target.fma_per_cycle) + product.moved()
+        few += CORE.copies.scattered * moved([product.right])
         few = min(few, cost)  # a model of one step does not tell what a lower tile gains by its independent sums
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(compute, in_place.schedule, "matmul.few_rows", cost=few, sums=TERM_BY_TERM)

@@ -66,10 +66,6 @@ RESULT: tuple[tuple[tuple[int, ...], ...], ...] = (
 )
 PRODUCTS = len(LEFT)
 
-AHEAD_BYTES = 8192
-"""How far ahead of their use planes are fetched."""
-STEPS_UNROLLED = 2
-"""Steps of the sum between two tests whether it ends."""
 FAR = 3
 """How many times as long planes take that pass again as sums that do, which are no further than the third cache."""
 ENOUGH_GROUPS = 4
@@ -264,8 +260,8 @@ class Quartered:
             schedule[sums].compute_at(stage, task)
         self._schedule_sums(schedule[sums], not by_group)
         block, term = self._schedule_products(schedule[products])
-        step_bytes = STEPS_UNROLLED * self.width * self.dtype.storage_bytes
-        fetch_ahead(schedule[products], planes, term, math.ceil(AHEAD_BYTES / step_bytes))
+        step_bytes = CORE.steps_unrolled * self.width * self.dtype.storage_bytes
+        fetch_ahead(schedule[products], planes, term, math.ceil(CORE.ahead_distance / step_bytes))
         if const_int(sums.shape[-3]) != 1:
             fetch_ahead(schedule[products], sums, block, 1)
 
@@ -292,7 +288,7 @@ class Quartered:
         part, column = stage.split(column, factor=self.tile.columns)
         vector, lane = stage.split(column, factor=self.tile.lanes)
         tile, row = stage.split(row, factor=self.tile.rows)
-        term, step = stage.split(term, factor=STEPS_UNROLLED)
+        term, step = stage.split(term, factor=CORE.steps_unrolled)
         stage.reorder(*outer, part, tile, block, term, step, row, vector, lane)
         stage.vectorize(lane)
         for loop in (step, row, vector):

@@ -22,6 +22,7 @@ from ....ir.makers import as_index
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around
 from ....schedules.blocks import largest_divisor
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile, step_cycles
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs
@@ -32,7 +33,7 @@ from ...definition.relations import same_dtype, tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy
 from .blocking import STREAMING
 from .panels import MatrixProduct
-from .quarters import PRODUCTS, STEPS_UNROLLED, Planes, Quartered, ResultLoops, known_planes
+from .quarters import PRODUCTS, Planes, Quartered, ResultLoops, known_planes
 
 # 1. and 2. Attributes, of which there are none, and type relation.
 
@@ -122,7 +123,7 @@ def _strategy(attrs: Attrs, inputs: Sequence[Type], result: Type, target: Target
 def _tile(rows: int, columns: int, kind: DType, target: Target, vectors: int | None = None) -> RegisterTile:
     """The register tile of a quarter; ``vectors`` is its width, if that is given."""
     half = (rows + 1) // 2, columns // 2
-    return register_tile(*half, target, kind, vectors=vectors, streaming=STREAMING, steps=STEPS_UNROLLED)
+    return register_tile(*half, target, kind, vectors=vectors, streaming=STREAMING, steps=CORE.steps_unrolled)
 
 
 # 6. and 7. Who calls it.

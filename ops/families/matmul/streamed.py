@@ -24,11 +24,12 @@ from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import part_sizes
 from ....schedules.decide_tile import decide_tile
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
 from ...definition.cost import moved
 from ...definition.strategy import Compute, OpStrategy
-from .blocking import STEPS_UNROLLED, UNROLLED
+from .blocking import UNROLLED
 from .panels import MatrixProduct, ProductStages
 
 MOST_ROWS = 48
@@ -113,9 +114,9 @@ def add_streamed(strategy: OpStrategy, compute: Compute, product: MatrixProduct,
     rows, row_bytes = const_int(product.left.shape[-2]), product.columns * kind.storage_bytes
     if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
         return
-    tile = register_tile(product.rows, product.columns, target, kind, steps=STEPS_UNROLLED)
+    tile = register_tile(product.rows, product.columns, target, kind, steps=CORE.steps_unrolled)
     cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + PAGES_APART * moved([product.right])
-    part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, STEPS_UNROLLED
+    part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, CORE.steps_unrolled
     if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
         tile = replace(tile, vectors=1)
         part, streams, steps = min(max(row_bytes // 2, PAGE_BYTES), LONGEST_RUN), STREAMS, STREAMS
