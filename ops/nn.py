@@ -59,6 +59,7 @@ from .families.global_pool import global_avg_pool, global_lp_pool, global_max_po
 from .families.grid_sample import grid_sample
 from .families.layout_transform import layout_transform
 from .families.loops import for_loop, scan, while_loop
+from .families.lp_normalize import lp_normalize
 from .families.lrn import lrn
 from .families.matmul.batch_matmul import batch_matmul
 from .families.matmul.matmul import dense, matmul
@@ -68,7 +69,7 @@ from .families.matmul.packed_pairs import packed_pair_matmul
 from .families.matmul.strassen import strassen_matmul
 from .families.nms import non_max_suppression
 from .families.nonzero import nonzero
-from .families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
+from .families.norm import batch_norm, instance_norm, layer_norm, rms_norm
 from .families.pad import pad
 from .families.parametric import (
     celu,

@@ -13,6 +13,7 @@ from ...ops.families import norm
 from ...ops.families.binary import add, divide, multiply, subtract
 from ...ops.families.cast import cast
 from ...ops.families.creation import full
+from ...ops.families.lp_normalize import lp_normalize
 from ...ops.families.lrn import lrn
 from ...ops.families.reduce import mean
 from ...ops.families.reshape import expand_dims, reshape
@@ -99,7 +100,7 @@ def _lrn(node: OnnxNode) -> Node:
 
 @converter("LpNormalization", 1, 22)
 def _lp_normalize(node: OnnxNode) -> Node:
-    return norm.lp_normalize(node[0], node.integer("axis", -1), node.integer("p", 2))
+    return lp_normalize(node[0], node.integer("axis", -1), node.integer("p", 2))
 
 
 @converter("LayerNormalization", 17)

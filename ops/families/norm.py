@@ -1,4 +1,4 @@
-"""Normalisation: batch (at inference), instance, layer, by root mean square, and by p-norm."""
+"""Normalisation: batch (at inference), instance, layer, and by root mean square."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ...schedules.rows import extent_of
 from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import axis_of, real
-from ..definition.attrs import Attrs, attr, one_of
+from ..definition.attrs import Attrs, attr
 from ..definition.cost import moved
 from ..definition.folds import LONG_ROWS, ROWS_OF_VECTORS, LaneOrder, long_rows, rows_of_vectors
 from ..definition.op_group import OpGroup
@@ -29,7 +29,6 @@ from ..definition.strategy import (
     Compute,
     OpStrategy,
     register_compute,
-    register_reduce_schedule,
     register_strategy,
     schedule_default,
 )
@@ -38,7 +37,7 @@ from .reduce import RowStages, Term, fold_axes, schedule_stages_by_rows
 GROUP = OpGroup.NORMALISATION
 
 
-def _floats(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
+def float_arguments(types: Sequence[Type], names: Sequence[str], least_rank: int) -> list[TensorType]:
     """The arguments' types: floats all, the first of a least rank."""
     kinds = [tensor_argument(t, name) for t, name in zip(types, names, strict=True)]
     if not kinds[0].dtype.is_float:
@@ -126,7 +125,7 @@ _BATCH = ["x", "scale", "bias", "mean", "variance"]
 
 
 def _batch_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
-    x, *channels = _floats(types, _BATCH, 2)
+    x, *channels = float_arguments(types, _BATCH, 2)
     _check_per_channel(x, channels, _BATCH[1:])
     return x
 
@@ -171,7 +170,7 @@ def batch_norm(x: Node, scale: Node, bias: Node, mean: Node, variance: Node, eps
 
 
 def _instance_relation(types: Sequence[Type], attrs: EpsilonAttrs) -> Type:
-    x, *channels = _floats(types, _BATCH[:3], 3)
+    x, *channels = float_arguments(types, _BATCH[:3], 3)
     _check_per_channel(x, channels, _BATCH[1:3])
     return x
 
@@ -230,7 +229,7 @@ class LayerNormAttrs(Attrs):
 
 def _layer_relation(types: Sequence[Type], attrs: LayerNormAttrs) -> Type:
     names = ["x", "scale", "bias"]
-    x, scale, bias = _floats(types, names, 1)
+    x, scale, bias = float_arguments(types, names, 1)
     same_dtype([x, scale, bias], names)
     first = normalize_axis(attrs.axis, x.ndim)
     _check_stretches(scale, "scale", x, first)
@@ -306,7 +305,7 @@ class RMSNormAttrs(Attrs):
 
 def _rms_relation(types: Sequence[Type], attrs: RMSNormAttrs) -> Type:
     names = ["x", "scale"]
-    x, scale = _floats(types, names, 1)
+    x, scale = float_arguments(types, names, 1)
     same_dtype([x, scale], names)
     _check_stretches(scale, "scale", x, normalize_axis(attrs.axis, x.ndim))
     return x
@@ -351,64 +350,3 @@ def _rms_strategy(attrs: RMSNormAttrs, inputs: Sequence[Type], result: Type, tar
 def rms_norm(x: Node, scale: Node, axis: int = -1, epsilon: float = 1e-5) -> Call:
     """x / sqrt(mean of x² + epsilon) · scale, the mean over the axes from ``axis`` on."""
     return RMS_NORM(x, scale, attrs=RMSNormAttrs(axis_of("nn.rms_norm", x, axis), real(epsilon, "epsilon")))
-
-
-# nn.lp_normalize
-
-
-@dataclass(frozen=True)
-class LpNormalizeAttrs(Attrs):
-    """The attributes of ``nn.lp_normalize``."""
-
-    axis: int = attr("axis to normalise over, from 0")
-    p: int = attr("norm", default=2, check=one_of(1, 2))
-
-
-def _lp_relation(types: Sequence[Type], attrs: LpNormalizeAttrs) -> Type:
-    x = _floats(types, ["x"], 1)[0]
-    normalize_axis(attrs.axis, x.ndim)
-    return x
-
-
-def _lp_compute(attrs: LpNormalizeAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    (x,) = inputs
-    kind = accumulator(x.dtype)
-    r = te.reduce_axis((0, x.shape[attrs.axis]), name="r")
-    kept = (*x.shape[: attrs.axis], *x.shape[attrs.axis + 1 :])
-
-    def total(*i: Axis) -> Expr:
-        value = te.cast(x[(*i[: attrs.axis], r, *i[attrs.axis :])], kind)
-        return te.sum(value * value if attrs.p == 2 else te.abs(value), axis=r)
-
-    sums = te.compute(kept, total, name="lp_normalize.sum")
-
-    def norm(*i: Axis) -> Expr:
-        return te.sqrt(sums[i]) if attrs.p == 2 else sums[i]
-
-    norms = te.compute(kept, norm, name="lp_normalize.norm")
-
-    def element(*i: Axis) -> Expr:
-        own = norms[(*i[: attrs.axis], *i[attrs.axis + 1 :])]
-        zero = te.const(0, kind)
-        # A vector of zeros stays one.
-        return te.cast(te.select(own == zero, zero, te.cast(x[i], kind) / own), x.dtype)
-
-    return te.compute(x.shape, element, name="lp_normalize")
-
-
-LP_NORMALIZE = register_op(
-    "nn.lp_normalize",
-    "x divided by its 1-norm or 2-norm along an axis; 0 where that is 0",
-    [("x", "any shape")],
-    _lp_relation,
-    OpPattern.OUT_ELEMENTWISE_FUSABLE,
-    LpNormalizeAttrs,
-    support_level=2,
-)
-register_compute(LP_NORMALIZE, _lp_compute)
-register_reduce_schedule(LP_NORMALIZE)
-
-
-def lp_normalize(x: Node, axis: int = -1, p: int = 2) -> Call:
-    """x divided by its p-norm along ``axis``; 0 where that is 0."""
-    return LP_NORMALIZE(x, attrs=LpNormalizeAttrs(axis_of("nn.lp_normalize", x, axis), p))

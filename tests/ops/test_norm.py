@@ -7,8 +7,9 @@ import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.layout import Layout, rearranged
 from loopwright.graph.types import tensor_type
+from loopwright.ops.families.lp_normalize import lp_normalize
 from loopwright.ops.families.lrn import lrn
-from loopwright.ops.families.norm import batch_norm, instance_norm, layer_norm, lp_normalize, rms_norm
+from loopwright.ops.families.norm import batch_norm, instance_norm, layer_norm, rms_norm
 from loopwright.te import var as dimension
 
 rng = np.random.default_rng(0)

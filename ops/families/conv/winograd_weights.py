@@ -16,8 +16,9 @@ from ....ir.makers import as_index
 from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from .layouts import channel_block, data_layout
 from .problem import ConvProblem
-from .winograd import WINOGRAD_CONV2D, WinogradAttrs
+from .winograd import WINOGRAD_CONV2D
 from .winograd_transform import SIZES, TAPS, filter_matrix
+from .winograd_type import WinogradAttrs
 
 MOST_CHANNELS = {2: 1 << 16, 4: 1 << 14, 6: 2048}
 """Sums over so many channels are within 1e-4 of the largest result, by size of tile, for normally distributed numbers:
