@@ -9,29 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..base.value_form import grouped
-from ..graph.node import Call, Constant, Function, ImportedValue, Node, Tuple, tensor_of
+from ..graph.node import Function, Node, Tuple
 from ..graph.types import GivenShapes, TensorType
-from ..graph.visit import inputs, post_order, with_inputs
-from ..ir.expr import Expr
-from ..ops.definition.registry import op_of
+from ..graph.visit import post_order
 from ..ops.definition.shared_calls import share_calls
-from ..ops.families.born_extents import born_extents
-from ..ops.families.cast import cast
-from ..ops.families.concatenate import concatenate
-from ..ops.families.reduce import max as max_of
-from ..ops.families.reshape import reshape
 from . import converters  # noqa: F401  enters them in the table
 from .branch_tails import MOST_TAILS, of_fitting_branch, parted, with_tail
 from .control_flow import find_control_flow
-from .fold import fold
+from .finished_nodes import FinishedNodes
 from .inlining import (
     FunctionKey,
     bind_attributes,
@@ -124,7 +116,8 @@ def _begun(source: ModelSource, given: ModelInputs, survey: Survey | None = None
     """What converts the nodes of a model with these inputs, and the values that it begins with."""
     params = given.params
     importer = _Importer(model_functions(source.proto), source.folder, ShapeValues(params), survey)
-    importer.final.update((param, number) for number, param in enumerate(params))
+    for param in params:
+        importer.finished.add(param)
     for spans in given.strings:
         importer.forms.put_strings(StringTensor(spans, params[-1]))
     types = {} if survey is None else survey.types
@@ -141,8 +134,7 @@ def _survey_nodes(source: ModelSource, given: ModelInputs, survey: Survey) -> No
 
 @dataclass(slots=True)
 class _Importer:
-    """Mutable: remembers which nodes it has finished, and in what order, which tells those of a subgraph from those
-    around it."""
+    """Mutable: remembers what it has converted, and which nodes are finished."""
 
     functions: Mapping[FunctionKey, FunctionProto]
     folder: Path | None
@@ -150,9 +142,12 @@ class _Importer:
     survey: Survey | None = None
     """What notes errors, where all are to be found."""
     forms: OutputForms = field(default_factory=OutputForms)
-    final: dict[Node, int] = field(default_factory=dict)
+    finished: FinishedNodes = field(init=False)
     tails: int = 0
     """Within how many branches it converts what follows them."""
+
+    def __post_init__(self) -> None:
+        self.finished = FinishedNodes(self.shapes)
 
     def run(self, scope: Scope, nodes: Sequence[NodeProto], wanted: Sequence[str]) -> list[Value]:
         """Convert the nodes that the wanted values need, and give these values."""
@@ -254,7 +249,7 @@ class _Importer:
                 scope.unknown.add(name)
                 continue
             found[name] = made
-            self.final[made] = len(self.final)
+            self.finished.add(made)
             self.shapes.inputs.append(made)
         return found
 
@@ -268,9 +263,11 @@ class _Importer:
             raise refused(f"{describe(node)}: {error}") from error
         named = zip(node.output, results, strict=False)  # the last outputs may not be wanted
         wanted = {name: made for name, made in named if name and made is not None}
-        finished = {name: mapped(made, lambda part: self._finish(part, node, done)) for name, made in wanted.items()}
+        finished = {
+            name: mapped(made, lambda part: self.finished.finish(part, node, done)) for name, made in wanted.items()
+        }
         if len(finished) == 1:  # of several, one may be computed from another
-            finished = {name: self._valued(result, name, node) for name, result in finished.items()}
+            finished = {name: self.finished.named(result, name, node) for name, result in finished.items()}
         for name, result in finished.items():
             self._check(node, wanted[name], result, done)
         return finished
@@ -278,14 +275,14 @@ class _Importer:
     def _check(self, node: NodeProto, made: Value, finished: Value, done: dict[Node, Node]) -> None:
         """Hand the forms of a result on, and raise ``ModelError`` where it is too large."""
         for before, after in zip(nodes_of(made), nodes_of(finished), strict=True):
-            self.forms.hand_on(before, after, lambda made: self._finish(made, node, done))
+            self.forms.hand_on(before, after, lambda made: self.finished.finish(made, node, done))
             if isinstance(after.type, TensorType):
                 check_type_size(after.type, f"the result of {describe(node)}")
 
     def _results(
         self, node: NodeProto, values: Sequence[Value | None], scope: Scope, done: dict[Node, Node]
     ) -> Sequence[Value | None]:
-        """What a node gives, None for outputs that are left out. ``done`` is as for ``_finish``."""
+        """What a node gives, None for outputs that are left out. ``done`` is as for ``FinishedNodes.finish``."""
         domain = plain_domain(node.domain)
         function = self.functions.get((domain, node.op_type, node.overload))
         if function is not None:
@@ -313,7 +310,7 @@ class _Importer:
 
     def _view(self, node: NodeProto, values: Sequence[Value | None], version: int, done: dict[Node, Node]) -> OnnxNode:
         def finish(made: Node) -> Node:
-            return self._finish(made, node, done)
+            return self.finished.finish(made, node, done)
 
         attributes = {a.name: a for a in node.attribute}
         return OnnxNode(node, values, attributes, version, self.folder, self.shapes, self.forms, finish)
@@ -341,7 +338,7 @@ class _Importer:
 
     def _subgraphs(self, scope: Scope) -> Subgraphs:
         """What converters of control flow import the subgraphs of a node by, which see the values of ``scope``."""
-        begun = len(self.final)
+        begun = len(self.finished.order)
         moved_out: set[Node] = set()
         survey = self.survey
         refused: list[GraphProto] = []
@@ -351,7 +348,7 @@ class _Importer:
                 raise ConsequentError(f"{graph.name!r} was refused")  # what stands in it may have other types each time
             before = survey.refusals if survey is not None else 0
             for node in post_order(Tuple(tuple(node for value in bound.values() for node in nodes_of(value)))):
-                self.final.setdefault(node, len(self.final))
+                self.finished.add(node)
             inner = Scope(graph.initializer, scope.opsets, {**bound}, scope, scope.types)
             try:
                 return self.run(inner, graph.node, [output.name for output in graph.output])
@@ -361,68 +358,9 @@ class _Importer:
 
         def is_outside(node: Node) -> bool:
             stands_in = survey is not None and survey.is_stand_in(node)
-            return stands_in or node in moved_out or self.final.get(node, begun) < begun
+            return stands_in or node in moved_out or self.finished.order.get(node, begun) < begun
 
         def named(name: str) -> Value | None:
             return scope.value(name, self.folder, self.forms)
 
         return Subgraphs(results, named, is_outside, self.shapes, moved_out, self.forms, survey)
-
-    def _finish(self, root: Node, node: NodeProto, done: dict[Node, Node]) -> Node:
-        """Fold what is constant, and note the origin of the calls that a converter made. ``done`` is what became of
-        its nodes so far: its results may share some."""
-        stack = [root]
-        while stack:
-            current = stack[-1]
-            if current in self.final or current in done:
-                done.setdefault(current, current)
-                stack.pop()
-                continue
-            waiting = [n for n in inputs(current) if n not in done and n not in self.final]
-            if waiting:
-                stack += waiting
-                continue
-            stack.pop()
-            done[current] = self._finished(current, tuple(done.get(n, n) for n in inputs(current)), node)
-        return done[root]
-
-    def _valued(self, result: Value, name: str, node: NodeProto) -> Value:
-        """The one result of a node, which knows what the model calls it; unless it is an older value, handed on."""
-        if not isinstance(result, Call) or result.origin != _origin(node) or result.value is not None:
-            return result
-        valued = replace(result, value=ImportedValue(name))
-        self.final[valued] = len(self.final)
-        return valued
-
-    def _finished(self, current: Node, args: tuple[Node, ...], node: NodeProto) -> Node:
-        made = with_inputs(current, args)
-        if isinstance(made, Call):
-            folded: Node | None = fold(made)
-            if folded is None:
-                folded = self.shapes.fold(made)
-            made = folded if folded is not None else replace(made, origin=_origin(node))
-            if isinstance(made, Call) and op_of(made).birth_rule is not None:
-                made = self._computed_by_calls(made, node)
-                made = self.shapes.bounds.bounded(made, self.shapes.inputs, lambda value: self._largest(value, node))
-                self.shapes.inputs.append(made)
-        self.final.setdefault(made, len(self.final))
-        return made
-
-    def _computed_by_calls(self, witness: Call, node: NodeProto) -> Call:
-        """A witness of extents whose arguments are data: other data may be computed from the extents that it tells, and
-        would have what stands for numbers in it otherwise."""
-        data = self.shapes.as_data(witness)
-        if data is witness:
-            return witness
-        return replace(witness, args=tuple(self._finish(used, node, {}) for used in inputs(data)))
-
-    def _largest(self, value: Node, node: NodeProto) -> Expr:
-        """The largest of integers as an extent, which a run computes; 0 where none is above it."""
-        flat = concatenate([Constant(np.zeros(1, np.int64)), cast(reshape(value, (-1,)), "int64")], 0)
-        most = self.shapes.as_data(max_of(flat, keepdims=True))
-        witness = self._finish(born_extents(most, ["largest"], "the largest number"), node, {})
-        return tensor_of(witness).shape[0]
-
-
-def _origin(node: NodeProto) -> tuple[str, ...]:
-    return (node.name or node.output[0],)
