@@ -9,13 +9,10 @@ import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from ..artifact.function import CompiledFunction
-from ..base.aligned import aligned
 from ..base.brief import one_line
-from ..base.errors import RuntimeArgumentError, TargetError
+from ..base.errors import RuntimeArgumentError
 from ..base.memory import memory_errors, memory_limit
 from ..base.quantities import count_text
 from .arrays import Array
@@ -23,25 +20,20 @@ from .bound_engine import BoundEngine
 from .executor import Executor, Place, context_of
 from .executor_config import ExecutorConfig, executor_configs
 from .executor_set import ExecutorSet, Result
-from .foreign import why_not_here
-from .functions.externs import find_externs
-from .functions.symbols import function_symbols, model_symbols
 from .held_memory import HeldMemory
 from .library import Library
-from .loaded_model import LoadedModel
+from .make_executors import make_executors
 from .memory_budget import MemoryBudget
 from .memory_use import Loading, MemoryUse, memory_use
 from .outputs import RunOutputs
 from .request import Request
 from .session import Session
 from .signature import Signature, Values
-from .tactics.choice import Select, TacticChoice
-from .tactics.records import TacticRecords
+from .tactics.choice import ChosenTactics, Select, TacticChoice
 from .tactics.tactic import TacticRegistry, tactics
 from .tensor_specs import TensorSpecs
 from .threads.default_threads import check_threads
 from .threads.fork_lock import ForkLock
-from .threads.thread_pool import SHARED_POOL, PoolLease
 from .tiered import PlainExecutors, TieredLibrary
 
 if TYPE_CHECKING:
@@ -100,8 +92,7 @@ class Engine:
         self._sessions: weakref.WeakSet[Session] = weakref.WeakSet()
         self._lock = ForkLock()
         self._executors: ExecutorSet | None = None
-        self._chosen: list[Mapping[str, str]] = []
-        self._codes: list[Mapping[str, CompiledFunction]] = [{} for _ in self._configs]
+        self._tactics: list[ChosenTactics] = []
         run_phase = weakref.WeakMethod(self._run_phase)  # the engine goes when its last user does, not in a cycle
 
         def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> RunOutputs:
@@ -165,8 +156,10 @@ class Engine:
         with self._lock.held:
             if self._executors is None:
                 with memory_errors(f"loading {self.library.model.name}"):
-                    executors = self._make_executors(select, records)
-                self._executors = ExecutorSet(executors, self.library.model.name)
+                    choice = TacticChoice(self.library.model, self._registry, select, records)
+                    executors = make_executors(self.library.model, self._signature, self._configs, choice, self._budget)
+                self._tactics = [chosen for _, chosen in executors]
+                self._executors = ExecutorSet([executor for executor, _ in executors], self.library.model.name)
                 self._plain = None  # its weights are needed no longer
                 self._budget.reclaim = _weakly(self._executors.trim)
             elif select is not None or records is not None:
@@ -187,7 +180,7 @@ class Engine:
     def tactics(self) -> Mapping[str, str]:
         """The names of the tactics that the first executor has for functions of which several serve, by the symbols of
         these; empty before ``init``."""
-        return dict(self._chosen[0]) if self._chosen else {}
+        return dict(self._tactics[0].names) if self._tactics else {}
 
     def request(self) -> Request:
         """Inputs and outputs for one thread, with the phases ``set_input``, ``run`` and ``get_output``; of a model that
@@ -276,9 +269,10 @@ class Engine:
         ``shapes`` are those of the inputs, for models that leave dimensions open; where all of these have largest
         values, those are the default. From ``init`` on it is of the
         compiled code that was chosen, before of the model's own."""
+        codes = [chosen.codes for chosen in self._tactics] or [{}] * len(self._configs)
         loadings = [
-            Loading(number if _has_own_pool(config) else config.cores, config.threads or 1, codes)
-            for number, (config, codes) in enumerate(zip(self._configs, self._codes, strict=True))
+            Loading(number if config.has_own_pool else config.cores, config.threads or 1, code)
+            for number, (config, code) in enumerate(zip(self._configs, codes, strict=True))
         ]
         return memory_use(self.library.model, loadings, shapes)
 
@@ -388,37 +382,6 @@ class Engine:
         assert self._executors is not None
         return self._executors
 
-    def _make_executors(self, select: Select | None, records: str | os.PathLike[str] | None) -> list[Executor]:
-        """Executors whose threads are of the same set share the loaded code, but for those that have tactics of their
-        own; all share the constants."""
-        model = self.library.model
-        if (problem := why_not_here(model.target)) is not None:
-            raise TargetError(problem)
-        self._budget.hold_weights(sum(constant.nbytes for constant in model.constants))
-        constants = tuple(aligned(constant) for constant in model.constants)
-        externs = find_externs(model)
-        known = TacticRecords(records, model.target)
-        choice = TacticChoice(model, self._registry, known, select, model_symbols(model))
-        shared: dict[tuple[object, ...], LoadedModel] = {}
-        executors, codes = [], []
-        self._chosen = []
-        for number, config in enumerate(self._configs):
-            lease = PoolLease() if _has_own_pool(config) else None
-            pool = lease.pool if lease is not None else config.cores or SHARED_POOL
-            chosen = choice.choose(config)
-            kind = (pool, *((symbol, code.implementation) for symbol, code in chosen.codes.items()))
-            loaded = None if chosen.hosts else shared.get(kind)
-            if loaded is None:
-                symbols = {**model_symbols(model, pool), **function_symbols(chosen.codes.values()), **externs.natives}
-                loaded = LoadedModel(model, constants, symbols, {**externs.hosts, **chosen.hosts}, chosen.codes)
-                if not chosen.hosts:
-                    shared[kind] = loaded
-            self._chosen.append(chosen.names)
-            codes.append(chosen.codes)
-            executors.append(Executor(loaded, self._signature, config, lease, partial(self._budget.claim, number)))
-        self._codes = codes
-        return executors
-
 
 def _weakly(method: Callable[[], None]) -> Callable[[], None]:
     """The method of an object that may go meanwhile; nothing then."""
@@ -429,9 +392,3 @@ def _weakly(method: Callable[[], None]) -> Callable[[], None]:
             found()
 
     return call
-
-
-def _has_own_pool(config: ExecutorConfig) -> bool:
-    """Whether an executor has threads that no other one uses: more than its caller's, and no cores of its own, whose
-    pool all executors on these cores share."""
-    return config.threads != 1 and not config.cores

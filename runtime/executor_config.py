@@ -30,6 +30,12 @@ class ExecutorConfig(BriefRepr):
         object.__setattr__(self, "cores", _checked_cores(self.cores))
         object.__setattr__(self, "tactics", _checked_names(self.tactics))
 
+    @property
+    def has_own_pool(self) -> bool:
+        """Whether the executor has threads that no other one uses: more than its caller's, and no cores of its own,
+        whose pool all executors on these cores share."""
+        return self.threads != 1 and not self.cores
+
 
 def executor_configs(executors: object, threads: int | None) -> tuple[ExecutorConfig, ...]:
     """The settings of all executors, with their threads: those said for the executor, else for the engine, else one a

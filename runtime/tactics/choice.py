@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ..arrays import addresses_of
 from ..executor import context_of
 from ..executor_config import ExecutorConfig
 from ..functions.host_call import ENTRY, HostCall, watched
-from ..functions.symbols import extern_addresses
+from ..functions.symbols import extern_addresses, model_symbols
 from .records import TacticRecords
 from .tactic import Creator, TacticRegistry
 
@@ -51,24 +52,23 @@ class ChosenTactics:
 
 
 class TacticChoice:
-    """Chooses for the executors of an engine. ``records`` are looked at first, and get what ``select`` measures;
-    ``symbols`` are what compiled code calls."""
+    """Chooses for the executors of an engine. The file of ``records`` is looked at first, and gets what ``select``
+    measures."""
 
     def __init__(
         self,
         model: CompiledModel,
         registry: TacticRegistry,
-        records: TacticRecords,
         select: Select | None,
-        symbols: Mapping[str, int],
+        records: str | os.PathLike[str] | None,
     ) -> None:
         if select is not None and str(select) != "measure":
             raise RuntimeArgumentError(f"select should be 'measure', or left out, found {select!r}")
         self._model = model
         self._registry = registry
-        self._records = records
+        self._records = TacticRecords(records, model.target)
         self._measures = select == "measure"
-        self._symbols = symbols
+        self._symbols = model_symbols(model)
 
     def choose(self, config: ExecutorConfig) -> ChosenTactics:
         """The tactics for an executor, those of Python made anew."""
