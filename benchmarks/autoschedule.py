@@ -12,7 +12,8 @@ import math
 import sys
 import time
 
-from te_computes import CASES, TeCase
+from te_case import TeCase
+from te_computes import CASES
 
 import loopwright as lw
 from loopwright.runtime.contenders.rounds import Contender, Facts, Refused, Run, alternate, ended, serve

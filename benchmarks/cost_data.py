@@ -23,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 from random_computes import random_compute
-from te_computes import CASES, TeCase
+from te_case import TeCase
+from te_computes import CASES
 
 import loopwright as lw
 from loopwright import te

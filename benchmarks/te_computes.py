@@ -5,178 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
+from te_case import Array, TeCase, image
+from te_stencils import blur, gaussian, harris, heat_3d, jacobi, jacobi_twice, sobel, unsharp
 
 from loopwright import te
-
-Array = npt.NDArray[np.generic]
-
-
-@dataclass(frozen=True)
-class TeCase:
-    """Inputs, outputs, and the same in numpy."""
-
-    inputs: Sequence[te.Tensor]
-    outputs: Sequence[te.Tensor]
-    reference: Callable[..., Array | tuple[Array, ...]]
-
-    def arrays(self, seed: int = 0) -> list[Array]:
-        """Random inputs."""
-        rng = np.random.default_rng(seed)
-        return [_random(rng, [int(e) for e in t.shape], np.dtype(str(t.dtype))) for t in self.inputs]
-
-    def results(self) -> list[Array]:
-        """Memory for the outputs."""
-        return [np.zeros([int(e) for e in t.shape], str(t.dtype)) for t in self.outputs]
-
-
-def _random(rng: np.random.Generator, shape: Sequence[int], kind: np.dtype) -> Array:
-    if kind.kind in "iu":
-        info = np.iinfo(kind)
-        return rng.integers(max(info.min, -100), min(info.max, 100), shape, dtype=kind, endpoint=True)
-    return rng.standard_normal(shape).astype(kind)
-
-
-def _image(n: int, m: int) -> te.Tensor:
-    return te.placeholder((n, m), name="A")
-
-
-def blur(n: int = 1022, m: int = 1022) -> TeCase:
-    A = _image(n + 2, m + 2)
-    X = te.compute((n + 2, m), lambda i, j: (A[i, j] + A[i, j + 1] + A[i, j + 2]) / 3.0, name="X")
-    Y = te.compute((n, m), lambda i, j: (X[i, j] + X[i + 1, j] + X[i + 2, j]) / 3.0, name="Y")
-
-    def reference(a):
-        x = (a[:, :-2] + a[:, 1:-1] + a[:, 2:]) / np.float32(3)
-        return (x[:-2] + x[1:-1] + x[2:]) / np.float32(3)
-
-    return TeCase([A], [Y], reference)
-
-
-def gaussian(n: int = 1020, m: int = 1020) -> TeCase:
-    """A window of 5 × 5, its weights an input."""
-    A, W = _image(n + 4, m + 4), te.placeholder((5, 5), name="W")
-    p, q = te.reduce_axis((0, 5), name="p"), te.reduce_axis((0, 5), name="q")
-    Y = te.compute((n, m), lambda i, j: te.sum(A[i + p, j + q] * W[p, q], axis=(p, q)), name="Y")
-    return TeCase(
-        [A, W], [Y], lambda a, w: np.einsum("ijpq,pq->ij", np.lib.stride_tricks.sliding_window_view(a, (5, 5)), w)
-    )
-
-
-def unsharp(n: int = 1020, m: int = 1020) -> TeCase:
-    A = _image(n + 4, m + 4)
-    w = [0.1, 0.2, 0.4, 0.2, 0.1]
-    X = te.compute((n + 4, m), lambda i, j: sum(A[i, j + k] * w[k] for k in range(5)), name="X")
-    B = te.compute((n, m), lambda i, j: sum(X[i + k, j] * w[k] for k in range(5)), name="B")
-    Y = te.compute((n, m), lambda i, j: A[i + 2, j + 2] * 2.0 - B[i, j], name="Y")
-
-    def reference(a):
-        x = sum(a[:, k : k + m] * np.float32(w[k]) for k in range(5))
-        return a[2:-2, 2:-2] * np.float32(2) - sum(x[k : k + n] * np.float32(w[k]) for k in range(5))
-
-    return TeCase([A], [Y], reference)
-
-
-def jacobi(n: int = 1022, m: int = 1022) -> TeCase:
-    A = _image(n + 2, m + 2)
-    Y = te.compute(
-        (n, m),
-        lambda i, j: (A[i, j + 1] + A[i + 2, j + 1] + A[i + 1, j] + A[i + 1, j + 2] + A[i + 1, j + 1]) * 0.2,
-        name="Y",
-    )
-    return TeCase([A], [Y], _jacobi)
-
-
-def _jacobi(a: Array) -> Array:
-    return (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:] + a[1:-1, 1:-1]) * np.float32(0.2)
-
-
-def jacobi_twice(n: int = 1020, m: int = 1020) -> TeCase:
-    A = _image(n + 4, m + 4)
-
-    def step(x, n, m, name):
-        return te.compute(
-            (n, m),
-            lambda i, j: (x[i, j + 1] + x[i + 2, j + 1] + x[i + 1, j] + x[i + 1, j + 2] + x[i + 1, j + 1]) * 0.2,
-            name=name,
-        )
-
-    Y = step(step(A, n + 2, m + 2, "X"), n, m, "Y")
-    return TeCase([A], [Y], lambda a: _jacobi(_jacobi(a)))
-
-
-def heat_3d(n: int = 96) -> TeCase:
-    A = te.placeholder((n + 2, n + 2, n + 2), name="A")
-
-    def cell(i, j, k):
-        near = A[i, j + 1, k + 1] + A[i + 2, j + 1, k + 1] + A[i + 1, j, k + 1]
-        return (near + A[i + 1, j + 2, k + 1] + A[i + 1, j + 1, k] + A[i + 1, j + 1, k + 2]) * 0.1 + A[
-            i + 1, j + 1, k + 1
-        ] * 0.4
-
-    def reference(a):
-        c = slice(1, -1)
-        near = a[:-2, c, c] + a[2:, c, c] + a[c, :-2, c] + a[c, 2:, c] + a[c, c, :-2] + a[c, c, 2:]
-        return near * np.float32(0.1) + a[c, c, c] * np.float32(0.4)
-
-    return TeCase([A], [te.compute((n, n, n), cell, name="Y")], reference)
-
-
-def sobel(n: int = 1022, m: int = 1022) -> TeCase:
-    A = _image(n + 2, m + 2)
-    X = te.compute(
-        (n, m),
-        lambda i, j: (A[i, j + 2] - A[i, j]) + (A[i + 1, j + 2] - A[i + 1, j]) * 2.0 + (A[i + 2, j + 2] - A[i + 2, j]),
-        name="X",
-    )
-    Z = te.compute(
-        (n, m),
-        lambda i, j: (A[i + 2, j] - A[i, j]) + (A[i + 2, j + 1] - A[i, j + 1]) * 2.0 + (A[i + 2, j + 2] - A[i, j + 2]),
-        name="Z",
-    )
-    Y = te.compute((n, m), lambda i, j: te.sqrt(X[i, j] * X[i, j] + Z[i, j] * Z[i, j]), name="Y")
-
-    def reference(a):
-        across, two = a[:, 2:] - a[:, :-2], np.float32(2)
-        down = a[2:] - a[:-2]
-        x = across[:-2] + two * across[1:-1] + across[2:]
-        z = down[:, :-2] + two * down[:, 1:-1] + down[:, 2:]
-        return np.sqrt(x * x + z * z)
-
-    return TeCase([A], [Y], reference)
-
-
-def harris(n: int = 510, m: int = 510) -> TeCase:
-    """Corners: products of gradients, summed in windows of 3 × 3."""
-    A = _image(n + 4, m + 4)
-    X = te.compute((n + 2, m + 2), lambda i, j: A[i + 1, j + 2] - A[i + 1, j], name="X")
-    Z = te.compute((n + 2, m + 2), lambda i, j: A[i + 2, j + 1] - A[i, j + 1], name="Z")
-
-    def window(a, b, name):
-        return te.compute(
-            (n, m), lambda i, j: sum(a[i + p, j + q] * b[i + p, j + q] for p in range(3) for q in range(3)), name=name
-        )
-
-    XX, ZZ, XZ = window(X, X, "XX"), window(Z, Z, "ZZ"), window(X, Z, "XZ")
-
-    def response(i, j):
-        trace = XX[i, j] + ZZ[i, j]
-        return XX[i, j] * ZZ[i, j] - XZ[i, j] * XZ[i, j] - trace * trace * 0.04
-
-    def reference(a):
-        x, z = a[1:-1, 2:] - a[1:-1, :-2], a[2:, 1:-1] - a[:-2, 1:-1]
-
-        def sums(b):
-            return sum(b[p : p + n, q : q + m] for p in range(3) for q in range(3))
-
-        xx, zz, xz = sums(x * x), sums(z * z), sums(x * z)
-        return xx * zz - xz * xz - (xx + zz) ** 2 * np.float32(0.04)
-
-    return TeCase([A], [te.compute((n, m), response, name="Y")], reference)
 
 
 def matmul(n: int = 509, m: int = 505, k: int = 503) -> TeCase:
@@ -234,7 +69,7 @@ def _row_softmax(X: te.Tensor, n: int, m: int) -> te.Tensor:
 
 
 def softmax(n: int = 512, m: int = 1000) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     return TeCase([A], [_row_softmax(A, n, m)], _softmax)
 
 
@@ -249,7 +84,7 @@ def attention(n: int = 256, d: int = 64) -> TeCase:
 
 
 def column_softmax(n: int = 1000, m: int = 512) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     r, q = te.reduce_axis((0, n), name="r"), te.reduce_axis((0, n), name="q")
     M = te.compute((m,), lambda j: te.max(A[r, j], axis=r), name="M")
     E = te.compute((n, m), lambda i, j: te.exp(A[i, j] - M[j]), name="E")
@@ -259,7 +94,7 @@ def column_softmax(n: int = 1000, m: int = 512) -> TeCase:
 
 
 def layer_norm(n: int = 512, m: int = 768) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     r, q = te.reduce_axis((0, m), name="r"), te.reduce_axis((0, m), name="q")
     S = te.compute((n,), lambda i: te.sum(A[i, r], axis=r), name="S")
     D = te.compute((n, m), lambda i, j: A[i, j] - S[i] * (1.0 / m), name="D")
@@ -289,13 +124,13 @@ def matrix_vector(n: int = 1001, k: int = 1003) -> TeCase:
 
 
 def sum_over_leading(n: int = 1000, m: int = 777) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     r = te.reduce_axis((0, n), name="r")
     return TeCase([A], [te.compute((m,), lambda j: te.sum(A[r, j], axis=r), name="S")], lambda a: a.sum(axis=0))
 
 
 def row_sums(n: int = 777, m: int = 1000) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     r = te.reduce_axis((0, m), name="r")
     return TeCase([A], [te.compute((n,), lambda i: te.sum(A[i, r], axis=r), name="S")], lambda a: a.sum(axis=1))
 
@@ -308,14 +143,14 @@ def dot(n: int = 1_000_003) -> TeCase:
 
 
 def square_norm(n: int = 700, m: int = 901) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     p, q = te.reduce_axis((0, n), name="p"), te.reduce_axis((0, m), name="q")
     Y = te.compute((1,), lambda i: te.sum(A[p, q] * A[p, q], axis=(p, q)), name="Y")
     return TeCase([A], [Y], lambda a: np.array([(a.astype(np.float64) ** 2).sum()], np.float32))
 
 
 def row_argmax(n: int = 500, m: int = 1000) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     r = te.reduce_axis((0, m), name="r")
     best, at = te.compute((n,), lambda i: te.argmax(A[i, r], axis=r), name="best")
     return TeCase([A], [best, at], lambda a: (a.max(axis=1), a.argmax(axis=1)))
@@ -391,12 +226,12 @@ def distances(n: int = 300, m: int = 301, d: int = 61) -> TeCase:
 
 
 def transposition(n: int = 1000, m: int = 700) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     return TeCase([A], [te.compute((m, n), lambda i, j: A[j, i] * 2.0, name="Y")], lambda a: a.T * np.float32(2))
 
 
 def gelu(n: int = 700, m: int = 1001) -> TeCase:
-    A = _image(n, m)
+    A = image(n, m)
     T = te.compute((n, m), lambda i, j: te.tanh(A[i, j] * 0.7978 + A[i, j] * A[i, j] * A[i, j] * 0.0357), name="T")
     Y = te.compute((n, m), lambda i, j: A[i, j] * 0.5 * (T[i, j] + 1.0), name="Y")
 

@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from comparison import contender_command, difference, installed
 from models import all_models
 from results import OURS
-from te_computes import CASES, Array
+from te_case import Array
+from te_computes import CASES
 
 import loopwright as lw
 from loopwright import te
