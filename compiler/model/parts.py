@@ -93,6 +93,18 @@ def take_apart(graph: Function, unfused: Collection[str] = ()) -> Parts:
     return Parts(graph, left, results, views, controls)
 
 
+def with_units(parts: Parts, others: Mapping[Unit, Unit]) -> Parts:
+    """The parts with other units in place of some, in bodies, too. They read and write the same values."""
+    if not others:
+        return parts
+    ordered = [others.get(each, each) if isinstance(each, Unit) else each for each in parts.ordered]
+    controls = {
+        unit: _placed(unit.function, [with_units(body.parts, others) for body in plan.bodies])
+        for unit, plan in parts.controls.items()
+    }
+    return replace(parts, ordered=ordered, controls=controls)
+
+
 def _with_workspace(unit: Unit, plan: ControlPlan) -> Unit:
     """The unit with its workspace as one more value that it writes."""
     size = simplify(expression_of(plan.workspace, unit.symbols))
@@ -101,16 +113,19 @@ def _with_workspace(unit: Unit, plan: ControlPlan) -> Unit:
 
 def _plan(function: Function, unfused: Collection[str]) -> ControlPlan:
     """The plan of a closed function that is one call of control flow."""
+    in_batch = (
+        replace(body, batch=function.batch, batch_size=function.batch_size) for body in bodies_of(function.body)
+    )
+    return _placed(function, [take_apart(body, unfused) for body in in_batch])
+
+
+def _placed(function: Function, bodies: Sequence[Parts]) -> ControlPlan:
+    """The plan of control flow whose bodies have been taken apart."""
     names = {symbol: symbol.name for symbol in symbols_of(param.type for param in function.params)}
     begin, seconds = _head(function, names)
-    bodies = []
-    ends = []
-    for body in bodies_of(function.body):
-        in_batch = replace(body, batch=function.batch, batch_size=function.batch_size)
-        plan, size = _plan_body(in_batch, begin, names, unfused)
-        bodies.append(plan)
-        ends.append(size)
-    return ControlPlan(names, tuple(bodies), seconds, plus(begin, largest(ends)))
+    placed = [_place_body(parts, begin, names) for parts in bodies]
+    workspace = plus(begin, largest([size for _, size in placed]))
+    return ControlPlan(names, tuple(plan for plan, _ in placed), seconds, workspace)
 
 
 def _head(function: Function, names: Mapping[Symbol, str]) -> tuple[Extent, tuple[Extent, ...]]:
@@ -126,11 +141,9 @@ def _head(function: Function, names: Mapping[Symbol, str]) -> tuple[Extent, tupl
     return end, tuple(begins)
 
 
-def _plan_body(
-    body: Function, begin: Extent, names: Mapping[Symbol, str], unfused: Collection[str]
-) -> tuple[BodyPlan, Extent]:
+def _place_body(parts: Parts, begin: Extent, names: Mapping[Symbol, str]) -> tuple[BodyPlan, Extent]:
     """A body whose values lie in the workspace from an offset on, and how many bytes they take."""
-    parts = take_apart(body, unfused)
+    body = parts.graph
     most = _most_of_births(parts)
     names = with_born_names(names, body)
     placement = place_values(body, parts.ordered, parts.results, parts.views, names)

@@ -2,13 +2,15 @@
 concatenation has a convolution for each number of channels, all of the same code.
 
 Only where the code is the same, and as fast: the extent leads the values that have it, so that no stride and no
-divisor depends on it; or it is that of a convolution's channels, over which a loop around the tile of sums runs.
+divisor depends on it; or it is that of a convolution's channels, over which a loop around the tile of sums runs. Or it
+counts rows of data, as those that a classical model has kept of each column: such numbers have no divisor in common, so
+that vectors along them have a rest wherever they stand, and most of the time goes to rows that are looked up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -25,16 +27,23 @@ from ...ir.visit import free_vars
 from ...ops.definition.registry import OpPattern
 from ...ops.definition.retyping import with_params
 from ...ops.families.conv.conv import CONVS
+from ...ops.families.gather import GATHER_ELEMENTS, GATHER_ND, TAKE
+from ...ops.families.nonzero import NONZERO
+from ...ops.families.topk import TOPK
 from ..fusion.fusion_rules import pattern_of
 from ..selection.choices import choose
 from ..selection.workload import workloads_of
 from ..settings import CompileSettings
 from ..symbols import position_name, symbols_of
-from .parts import Parts
-from .units import Ordered, Unit
+from .parts import Parts, with_units
+from .units import Unit
 
 LEAST_SHARERS = 3
 """How many functions have to become one. Of two, one is hardly worth the search."""
+LEAST_COUNT = 32
+"""Numbers below may be worth code of their own: loops of so few steps are unrolled."""
+LOOKUPS = (TAKE, GATHER_ND, GATHER_ELEMENTS, TOPK, NONZERO)
+"""Operators whose time goes to elements at positions that only a run knows."""
 
 Extents: TypeAlias = tuple["int | str", ...]
 """Those of the parameters of a function, one after the other: numbers, and what says all of open ones."""
@@ -50,27 +59,46 @@ class _Family:
 
 
 def share_code(parts: Parts, settings: CompileSettings) -> Parts:
-    """The parts with one function in place of those that differ by an extent. None is shared that tuning records know,
-    and none where alternatives are compiled, which are measured for the extents that there are."""
+    """The parts with one function in place of those that differ by an extent, in whatever bodies they are. None is
+    shared that tuning records know, and none where alternatives are compiled, which are measured for the extents that
+    there are."""
     if settings.alternatives:
         return parts
     found: dict[Unit, Unit] = {}
     alike: dict[str, list[Unit]] = {}
-    for unit in parts.units:
-        if unit not in parts.controls and _may_share(unit.function, settings):
+    for unit in parts.kernels():
+        if _may_share(unit.function, settings):
             alike.setdefault(structure_hash(unit.function), []).append(unit)
     for units in alike.values():
         found.update(_shared(units, settings))
-    ordered: list[Ordered] = [found.get(each, each) if isinstance(each, Unit) else each for each in parts.ordered]
-    return replace(parts, ordered=ordered)
+    return with_units(parts, found)
 
 
 def _may_share(function: Function, settings: CompileSettings) -> bool:
     """Whether a function is of tensors and of operators whose code may be shared, and no record is about it."""
-    calls = [node for node in post_order(function.body) if isinstance(node, Call)]
-    shared = (pattern_of(call) <= OpPattern.BROADCAST or _is_conv(call) for call in calls)
+    calls = _calls(function)
+    shared = _is_position_by_position(calls) or _looks_up(calls)
     tensors = all(isinstance(param.type, TensorType) for param in function.params)
-    return bool(calls) and tensors and all(shared) and not settings.records.about(workloads_of(function))
+    return bool(calls) and tensors and shared and not settings.records.about(workloads_of(function))
+
+
+def _calls(function: Function) -> list[Call]:
+    return [node for node in post_order(function.body) if isinstance(node, Call)]
+
+
+def _is_position_by_position(calls: Iterable[Call]) -> bool:
+    return all(pattern_of(call) <= OpPattern.BROADCAST or _is_conv(call) for call in calls)
+
+
+def _looks_up(calls: Sequence[Call]) -> bool:
+    """Whether elements are looked up at positions that only a run knows, and no sums are scheduled in tiles."""
+    tiled = any(pattern_of(call) is OpPattern.OUT_ELEMENTWISE_FUSABLE for call in calls)
+    return not tiled and any(call.op is op for call in calls for op in LOOKUPS)
+
+
+def _are_counts(numbers: Collection[int]) -> bool:
+    """Whether numbers look like counts of data, and not like widths that someone has chosen."""
+    return min(numbers) >= LEAST_COUNT and math.gcd(*numbers) < 4
 
 
 def _is_conv(call: Call) -> bool:
@@ -155,7 +183,8 @@ def _with_open_extent(
         made = _with_extent_at(least, positions, symbol * step)
     except TypeInferenceError:
         return None
-    if not _leads(made, symbol):
+    leads = _is_position_by_position(_calls(least)) and _leads(made, symbol)
+    if not leads and not (_are_counts(functions) and _is_along_one_axis(made, symbol)):
         return None
     kernels = _kernels(made, settings)
     return made if all(_kernels(each, settings) == kernels for each in (least, most)) else None
@@ -191,6 +220,19 @@ def _leads(function: Function, symbol: Dimension) -> bool:
     return all(_is_first(symbol, kind.shape) for kind in kinds)
 
 
+def _is_along_one_axis(function: Function, symbol: Dimension) -> bool:
+    """Whether no value has the extent twice, as images that are as high as wide, and none is an operand of a
+    convolution."""
+    nodes = post_order(function.body)
+    kinds = [kind for node in nodes for kind in leaf_types(node.type)]
+    twice = any(sum(_has(extent, symbol) for extent in kind.shape) > 1 for kind in kinds)
+    return not twice and not any(map(_is_conv, _calls(function)))
+
+
 def _is_first(symbol: Dimension, shape: Iterable[Expr]) -> bool:
     after_ones = [extent for extent in shape if const_int(extent) != 1]
-    return all(variable is not symbol for extent in after_ones[1:] for variable in free_vars(extent))
+    return not any(_has(extent, symbol) for extent in after_ones[1:])
+
+
+def _has(extent: Expr, symbol: Dimension) -> bool:
+    return any(variable is symbol for variable in free_vars(extent))
