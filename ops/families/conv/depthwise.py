@@ -17,6 +17,7 @@ from ....graph.layout import Layout
 from ....graph.node import Call, tensor_of
 from ....ir.constants import const_int
 from ....ir.expr import Expr
+from ....lowering.relations import Tail
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import largest_divisor
@@ -172,7 +173,7 @@ class Depthwise:
             schedule[source].compute_inline()
         else:
             schedule[source].compute_at(stage, task if copy == "image" else block)
-            vectorize_row(schedule[source], target.lanes(source.dtype))
+            vectorize_row(schedule[source], target.lanes(source.dtype), self._tail_of_copy(copy))
         return schedule
 
     def _decide_rows(self, schedule: Schedule, anchor: DefinedStages) -> tuple[bool, int, str]:
@@ -186,7 +187,7 @@ class Depthwise:
         made = replace(self, by_columns=by_columns)
         highest = self._most_rows if len(self.outputs) > 1 else 1
         rows = schedule.decide("rows", range(1, highest + 1), min(made.rows, highest))
-        fits = math.prod(self._extents_read) * anchor.source.dtype.storage_bytes <= self.problem.target.l1_bytes
+        fits = math.prod(self._extents_copied) * anchor.source.dtype.storage_bytes <= self.problem.target.l1_bytes
         copied = self.copied or self.problem.attrs.strides[-1] > 1
         usual = "none" if not copied else "image" if fits else "tile"
         return by_columns, rows, schedule.decide("copy", ["none", "tile", "image"], usual)
@@ -206,13 +207,24 @@ class Depthwise:
             schedule[copy].compute_inline()
         return source
 
+    def _tail_of_copy(self, copy: str) -> Tail:
+        """Rows of a copy go on to the end of their last vector, unless the first cache then no longer has room for an
+        image, its copy and its result."""
+        if copy == "tile" or self.is_open:
+            return "round_up"
+        image = [const_int(extent) or 0 for extent in self.problem.x.shape[-len(self.outputs) :]]
+        count = sum(map(math.prod, (image, self._extents_copied, self.outputs)))
+        fits = count * self.problem.x.dtype.storage_bytes <= self.problem.target.l1_bytes
+        return "round_up" if fits else "guard"
+
     @property
-    def _extents_read(self) -> list[int]:
-        """The spatial extents of the padded x that all vectors of outputs read."""
+    def _extents_copied(self) -> list[int]:
+        """The spatial extents of a copy of the padded x that all vectors of outputs read, in whole vectors."""
         attrs, window = self.problem.attrs, self.problem.window
         counts = (*self.outputs[:-1], math.ceil(self.outputs[-1] / self.lanes) * self.lanes)
         moves = zip(counts, attrs.strides, window, attrs.dilation, strict=True)
-        return [(o - 1) * s + (w - 1) * d + 1 for o, s, w, d in moves]
+        *outer, row = ((o - 1) * s + (w - 1) * d + 1 for o, s, w, d in moves)
+        return [*outer, math.ceil(row / self.problem.lanes) * self.problem.lanes]
 
     def _sum_rows(self, stage: StageView, by_columns: bool, height: int) -> None:
         (core,) = stage.op.outputs
