@@ -125,8 +125,8 @@ def _candidate(candidate: Candidate) -> CandidateReport:
 
 
 def warn_of_refusals(choices: Iterable[Choice]) -> None:
-    """A warning for each implementation that was left because its schedule is illegal for the call: it runs slower than
-    it could."""
+    """A warning, of one line, for each implementation that was left because its schedule is illegal for the call: it
+    runs slower than it could."""
     for choice in choices:
         for candidate in choice.candidates if choice.kernel == 0 else ():
             if candidate.refused is not None:
@@ -135,7 +135,7 @@ def warn_of_refusals(choices: Iterable[Choice]) -> None:
                     choice.call,
                     candidate.implementation,
                     choice.implementation,
-                    candidate.refused,
+                    candidate.refused.partition("\n")[0],
                 )
 
 
