@@ -31,10 +31,11 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .blocking import BlockingPlan, blocking_plan, choose_blocking, copying, schedule_blocked, with_tile
-from .halves import Widened, factor_blocking, factor_cycles, factor_plan, of_factors
-from .joined_rows import computing, join_rows
+from .factor_panels import offer_factors, product_in_panels
+from .halves import Widened, factor_blocking, of_factors
+from .joined_rows import computing
 from .open_rows import offer_by_rows
-from .panels import TERM_BY_TERM, MatrixProduct, ProductStages, matrix_product, sum_of_products
+from .panels import TERM_BY_TERM, MatrixProduct, ProductStages, sum_of_products
 
 WORD_BYTES = 4
 
@@ -122,42 +123,28 @@ class PackedHalves(Widened):
 def _strategy(attrs: PackedMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_compute, schedule_default, "packed_matmul.direct")
-    panels, kind = tensor_argument(inputs[1], "panels"), tensor_argument(result, "result")
-    sums = accumulator(kind.dtype)
-    width, lanes = const_int(panels.shape[-1]) or 1, target.lanes(sums)
-    product = matrix_product(inputs, result, transposed=False)
-    product = None if product is None or product.is_open else join_rows(product)
-    if product is None or width % lanes or not kind.dtype.is_float:
+    kind = tensor_argument(result, "result").dtype
+    sums = accumulator(kind)
+    found = product_in_panels(inputs, result, target.lanes(sums)) if kind.is_float else None
+    if found is None:
         return strategy
-    if kind.dtype is not sums:
+    product, vectors = found
+    if kind is not sums:
         factors = of_factors(product, product.reduction_extent, sums)
+        name = "packed_matmul.widened"
+        offer_factors(strategy, name, product, factors, vectors, PackedHalves, TERM_BY_TERM, target)
+        return strategy
 
-        def offer_widened(name: str, plevel: int, tile: RegisterTile) -> None:
-            plan, cost = factor_plan(factors, tile, False, target), factor_cycles(factors, tile, [product.left], target)
-            made = PackedHalves(plan, product.reduction_extent, transposed=False)
-            strategy.add_implementation(
-                computing(product, made.compute_in_panels),
-                made.schedule_in_panels,
-                name,
-                plevel,
-                cost=cost,
-                sums=TERM_BY_TERM,
-            )
+    def offer(name: str, plevel: int, tile: RegisterTile) -> None:
+        made = PackedProduct(blocking_plan(product, tile, False, target))
+        copied = copying(product, with_tile(product, tile, target))
+        cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + copied
+        strategy.add_implementation(
+            computing(product, _compute), made.schedule, name, plevel, cost=cost, sums=TERM_BY_TERM
+        )
 
-        tile = factor_blocking(factors, target, width // lanes).tile
-        offer_by_rows(strategy, product, "packed_matmul.widened", tile, target, offer_widened)
-    else:
-
-        def offer_blocked(name: str, plevel: int, tile: RegisterTile) -> None:
-            made = PackedProduct(blocking_plan(product, tile, False, target))
-            copied = copying(product, with_tile(product, tile, target))
-            cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + copied
-            strategy.add_implementation(
-                computing(product, _compute), made.schedule, name, plevel, cost=cost, sums=TERM_BY_TERM
-            )
-
-        tile = choose_blocking(product, target, width // lanes).tile
-        offer_by_rows(strategy, product, "packed_matmul.blocked", tile, target, offer_blocked)
+    tile = choose_blocking(product, target, vectors).tile
+    offer_by_rows(strategy, product, "packed_matmul.blocked", tile, target, offer)
     return strategy
 
 

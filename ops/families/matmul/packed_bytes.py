@@ -17,7 +17,6 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import Type, tensor_type
-from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.simplify import simplify
 from ....lowering.schedule import Schedule
@@ -30,11 +29,12 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from ..byte_words import BYTES, ByteProduct, count_words
+from .factor_panels import product_in_panels
 from .int8 import EXACT, WordStages, byte_tile, schedule_words, sum_words, word_cycles
-from .joined_rows import computing, join_rows
+from .joined_rows import computing
 from .open_rows import offer_by_rows
 from .packed import WordPanels, product_by_panels
-from .panels import MatrixProduct, matrix_product
+from .panels import MatrixProduct
 
 # 1. Attributes.
 
@@ -121,20 +121,19 @@ class PackedBytes:
 def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_compute, schedule_default, "packed_byte_matmul.direct")
-    width = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1
-    product = matrix_product(inputs, result, transposed=False)
-    product = None if product is None or product.is_open else join_rows(product)
-    lanes = target.lanes(INT32)
-    if product is not None and width % lanes == 0:
+    found = product_in_panels(inputs, result, target.lanes(INT32))
+    if found is None:
+        return strategy
+    product, vectors = found
 
-        def offer(name: str, plevel: int, tile: RegisterTile) -> None:
-            made, cost = PackedBytes(product, tile), word_cycles(product, tile, target) + product.moved()
-            strategy.add_implementation(
-                computing(product, made.compute), made.schedule, name, plevel, cost=cost, sums=EXACT
-            )
+    def offer(name: str, plevel: int, tile: RegisterTile) -> None:
+        made, cost = PackedBytes(product, tile), word_cycles(product, tile, target) + product.moved()
+        strategy.add_implementation(
+            computing(product, made.compute), made.schedule, name, plevel, cost=cost, sums=EXACT
+        )
 
-        tile = byte_tile(product, target, width // lanes)
-        offer_by_rows(strategy, product, "packed_byte_matmul.words", tile, target, offer)
+    tile = byte_tile(product, target, vectors)
+    offer_by_rows(strategy, product, "packed_byte_matmul.words", tile, target, offer)
     return strategy
 
 

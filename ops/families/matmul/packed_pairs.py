@@ -17,32 +17,27 @@ from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Node
 from ....graph.types import Type, tensor_type
-from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
 from ....ir.simplify import simplify
-from ....schedules.register_tile import RegisterTile
 from ....te.tensor import Tensors
 from ...definition.attrs import Attrs, attr
 from ...definition.layout_rule import LayoutCandidate, Packed
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
+from .factor_panels import offer_factors, product_in_panels
 from .halves import (
     PAIR_BY_PAIR,
     Pairs,
     count_pairs,
     factor_blocking,
-    factor_cycles,
-    factor_plan,
     multiplies_pairs,
     of_factors,
     pair_of,
 )
-from .joined_rows import computing, join_rows
-from .open_rows import offer_by_rows
 from .packed import WordPanels, product_by_panels
-from .panels import MatrixProduct, matrix_product
+from .panels import MatrixProduct
 
 # 1. Attributes.
 
@@ -109,26 +104,11 @@ def _compute(attrs: PackedPairMatmulAttrs, inputs: Tensors, result: Type) -> te.
 def _strategy(attrs: PackedPairMatmulAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     strategy.add_implementation(_compute, schedule_default, "packed_pair_matmul.direct")
-    width, lanes = const_int(tensor_argument(inputs[1], "panels").shape[-1]) or 1, target.lanes("float32")
-    product = matrix_product(inputs, result, transposed=False)
-    product = None if product is None or product.is_open else join_rows(product)
-    if product is not None and width % lanes == 0:
-        words = _words_of(product)
-
-        def offer(name: str, plevel: int, tile: RegisterTile) -> None:
-            plan, cost = factor_plan(words, tile, False, target), factor_cycles(words, tile, [product.left], target)
-            made = Pairs(plan, product.reduction_extent, transposed=False)
-            strategy.add_implementation(
-                computing(product, made.compute_in_panels),
-                made.schedule_in_panels,
-                name,
-                plevel,
-                cost=cost,
-                sums=PAIR_BY_PAIR,
-            )
-
-        tile = factor_blocking(words, target, width // lanes).tile
-        offer_by_rows(strategy, product, "packed_pair_matmul.blocked", tile, target, offer)
+    found = product_in_panels(inputs, result, target.lanes("float32"))
+    if found is not None:
+        product, vectors = found
+        name, words = "packed_pair_matmul.blocked", _words_of(product)
+        offer_factors(strategy, name, product, words, vectors, Pairs, PAIR_BY_PAIR, target)
     return strategy
 
 
