@@ -1113,19 +1113,40 @@ def test_every_operator_has_a_case():
     assert set(CASES) == {op.name for op in all_ops()}
 
 
-OTHER_LEVELS = r"conv\.direct|conv\.depthwise_short_rows|packed_.*_matmul\..*|packed_matmul\..*|.*\.cblas"
+OTHER_LEVELS = r"conv\.direct|packed_.*_matmul\..*|packed_matmul\..*|.*\.cblas"
 """Implementations whose priority is not that of all others: what serves if nothing else does, what packed factors are
-multiplied by, of which lower tiles serve few rows, short rows of an open length, and BLAS."""
+multiplied by, of which lower tiles serve few rows, and BLAS."""
+
+
+def other_levels(call):
+    """The implementations of a call whose priority is not the usual one, though it should be."""
+    offered = [made for target in targets_of(call.op.name).values() for made, _ in candidates(call, target)]
+    unusual = {made.name for made in offered if made.plevel != strategy.DEFAULT_LEVEL}
+    return [name for name in unusual if not re.fullmatch(OTHER_LEVELS, name)]
 
 
 def test_costs_rather_than_priorities_decide_among_our_implementations(ops):
     for cases in CASES.values():
         for make, _, *arrays in cases:
-            call = make(*(ops.var(np.shape(a), np.asarray(a).dtype.name) for a in arrays))
-            for target in targets_of(call.op.name).values():
-                for made, _ in candidates(call, target):
-                    usual = made.plevel == strategy.DEFAULT_LEVEL
-                    assert usual or re.fullmatch(OTHER_LEVELS, made.name), made.name
+            assert not other_levels(make(*(ops.var(np.shape(a), np.asarray(a).dtype.name) for a in arrays)))
+
+
+@pytest.mark.parametrize("axis", [0, -1, -2])
+def test_costs_rather_than_priorities_decide_where_an_extent_is_open(ops, axis):
+    looked_at = 0
+    for cases in CASES.values():
+        for make, _, *arrays in cases:
+            shapes = [list(np.shape(a)) for a in arrays]
+            if not arrays or not -len(shapes[0]) <= axis < len(shapes[0]):
+                continue
+            shapes[0][axis] = te.var("n")
+            try:
+                call = make(*(ops.var(s, np.asarray(a).dtype.name) for s, a in zip(shapes, arrays, strict=True)))
+            except (lw.LoopwrightError, TypeError):  # some want to know this extent
+                continue
+            looked_at += 1
+            assert not other_levels(call)
+    assert looked_at > 200
 
 
 def test_every_implementation_serves_a_case(ops):

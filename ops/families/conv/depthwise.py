@@ -61,7 +61,6 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
                     definition,
                     short.schedule_rows,
                     "conv.depthwise_short_rows",
-                    plevel=12,
                     keeps_order=not short.by_columns,
                     cost=made.cost(),
                 )

@@ -39,8 +39,6 @@ REGISTERS = 0.75
 """The share of the registers that sums of several rows take."""
 OPEN_ROWS = 4
 """The rows of a tile of an open batch at most, whose last tile is computed as a whole."""
-PREFERRED = 15
-"""The priority of a kernel that is better than the general one where it serves."""
 
 ARGUMENTS = [
     ("x", "the products of all steps with the input weights, with all biases, [time, batch, gates · hidden]"),
@@ -167,10 +165,10 @@ def register_steps(op: Op, compute: Compute) -> None:
     def strategy(attrs: object, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
         batch = tensor_argument(inputs[0], "x").shape[1]
         made = OpStrategy()
-        made.add_implementation(compute, schedule_steps, f"{op.name}.generic", sums=TERM_BY_TERM)
         if const_int(batch) is None:
             with made.specialized(batch <= 1):
-                made.add_implementation(compute, schedule_row, f"{op.name}.one_row", PREFERRED, sums=TERM_BY_TERM)
+                made.add_implementation(compute, schedule_row, f"{op.name}.one_row", sums=TERM_BY_TERM)
+        made.add_implementation(compute, schedule_steps, f"{op.name}.generic", sums=TERM_BY_TERM)
         return made
 
     register_strategy(op, strategy)
