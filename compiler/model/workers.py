@@ -26,6 +26,7 @@ from ...base.child_python import python_command
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ...base.garbage import OBJECTS_BETWEEN_COLLECTIONS
 from ...base.memory import is_memory_limited, memory_errors
+from ...base.thread_turns import short_turns
 from ...base.timing import CURRENT, CompileTiming, TimedStage, add_part, merged
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
@@ -146,7 +147,7 @@ def _compile_here(work: Mapping[str, Job], progress: Progress) -> dict[str, Comp
         done[key] = answer.made
         progress(work[key].function.name)
 
-    with ThreadPoolExecutor(1) as llvm:
+    with short_turns(), ThreadPoolExecutor(1) as llvm:
         try:
             for key, job in work.items():
                 waiting.append((key, llvm.submit(_completed, key, job, *_emitted(job))))
