@@ -11,9 +11,9 @@ then the symbolic dimensions as i64. The result is 0, the number (from 1) of a f
 
 from __future__ import annotations
 
+from ..ir.contents import free_vars
 from ..ir.expr import Var
 from ..ir.stmt import PrimFunc
-from ..ir.visit import free_vars
 
 OUT_OF_MEMORY = -1
 RECORDED = -2

@@ -16,6 +16,7 @@ from ..artifact.options import CodegenOptions
 from ..base.errors import InternalError
 from ..base.target import Target
 from ..ir.constants import const_int, is_const
+from ..ir.contents import reads_memory
 from ..ir.expr import (
     Binary,
     Broadcast,
@@ -37,7 +38,7 @@ from ..ir.expr import (
 )
 from ..ir.intrinsics import INTRINSICS
 from ..ir.narrow_casts import narrow_cast
-from ..ir.visit import children, reads_memory
+from ..ir.visit import children
 from . import floats, integers
 from .casts import convert, narrow_small, widen_small
 from .checks import Checks

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..base.errors import ExpressionError
+from ..ir.contents import statements_of
 from ..ir.extern import ExternFunction
 from ..ir.stmt import CallExtern, IRModule
-from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS
 
 
@@ -16,14 +16,14 @@ def extern_functions(module: IRModule) -> tuple[ExternFunction, ...]:
     """
     found: dict[str, ExternFunction] = {}
     for func in module.functions:
-        for node in walk(func.body):
-            if not isinstance(node, CallExtern):
+        for stmt in statements_of(func.body):
+            if not isinstance(stmt, CallExtern):
                 continue
-            first = found.setdefault(node.function.symbol, node.function)
-            if first.prototype != node.function.prototype:
+            first = found.setdefault(stmt.function.symbol, stmt.function)
+            if first.prototype != stmt.function.prototype:
                 raise ExpressionError(
                     f"{func.name}: one function of C is declared in two ways: `{first.prototype}` and "
-                    f"`{node.function.prototype}`"
+                    f"`{stmt.function.prototype}`"
                 )
     for symbol in found:
         if symbol in EXTERNAL_SYMBOLS:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ..ir.constants import ZERO
+from ..ir.contents import free_vars
 from ..ir.expr import Expr, Var
 from ..ir.makers import maximum
 from ..ir.simplify import simplify
 from ..ir.stmt import Allocate, For, PrimFunc, Stmt, StmtNode
-from ..ir.visit import children, free_vars
+from ..ir.visit import children
 from .abi import symbolic_dims
 from .allocation import heap_bytes, place
 

@@ -20,10 +20,10 @@ from ..base.timing import CURRENT
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.constants import const_int
+from ..ir.contents import statements_of
 from ..ir.expr import Var
 from ..ir.extern import ExternFunction
 from ..ir.stmt import For, IRModule, Launch, PrimFunc, Stmt
-from ..ir.visit import walk
 from .abi import EXTERNAL_SYMBOLS, PARALLEL_FOR, symbolic_dims
 from .debug_info import LineTable
 from .extern_functions import extern_functions
@@ -167,7 +167,7 @@ class _ModuleEmitter:
 
     def _loops_around(self, func: PrimFunc) -> list[Var]:
         """The parameters that are variables of the loops around its launch."""
-        loops = {node.var for f in self.source.functions for node in walk(f.body) if isinstance(node, For)}
+        loops = {stmt.var for f in self.source.functions for stmt in statements_of(f.body) if isinstance(stmt, For)}
         return [p for p in func.params if isinstance(p, Var) and p in loops]
 
     def _emit_entry(self) -> None:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from ..graph.node import Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.constants import ONE, ZERO
+from ..ir.contents import free_vars
 from ..ir.expr import Expr, Var
 from ..ir.extent_bounds import bounds_of
 from ..ir.makers import maximum
 from ..ir.simplify import simplify
-from ..ir.visit import free_vars
 from ..ops.families.binary import less
 from ..ops.families.concatenate import concatenate
 from ..ops.families.gather import take

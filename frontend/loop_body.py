@@ -12,11 +12,11 @@ from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..graph.visit import post_order
 from ..ir.constants import ONE, ZERO
+from ..ir.contents import free_vars
 from ..ir.expr import Expr
 from ..ir.expr import Var as Symbol
 from ..ir.makers import as_index, maximum
 from ..ir.simplify import simplify
-from ..ir.visit import free_vars
 from ..ops.families.assume_extent import assume_extent
 from ..ops.families.repeat import broadcast_to_extents
 from ..ops.families.reshape import reshape

@@ -14,10 +14,10 @@ from functools import reduce
 from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.constants import ONE, ZERO, const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Expr, Var
 from ..ir.makers import maximum, minimum
 from ..ir.simplify import simplify
-from ..ir.visit import free_vars
 from ..ops.families.repeat import stretched_to_extents
 from .onnx_node import OnnxNode
 from .shape_values import ShapeValues

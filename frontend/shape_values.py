@@ -21,12 +21,12 @@ from ..graph.node import Call, Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.constants import ZERO, const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Binary, Compare, Expr
 from ..ir.factors import quotient
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.makers import as_index, maximum, minimum
 from ..ir.simplify import simplify
-from ..ir.visit import free_vars
 from ..ops.families.born_extents import born_extents
 from ..ops.families.cast import cast
 from ..ops.families.select import where

@@ -18,7 +18,7 @@ from ..graph.node import Node, Var
 from ..graph.types import TensorType
 from ..graph.visit import post_order
 from ..ir import expr
-from ..ir.visit import free_vars
+from ..ir.contents import free_vars
 from .onnx_node import name_and_operator
 from .refusal_causes import ConsequentError, UnknownValueError, UnsupportedTypeError
 from .tensors import Symbols, value_type

@@ -41,7 +41,7 @@ the exception, each is unique. ``==``, ``<`` … build ``Compare`` nodes, and ``
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -71,8 +71,8 @@ MAX_LANES = 256
 class ExprNode(Operand, metaclass=Interned):
     """The base class of all expression nodes. ``dtype`` is derived by each node from its operands.
 
-    Some fields are not there until a function puts them there: ``normal_form`` until ``linear_of``; ``loads``, whether
-    there is a load in it, until ``reads_memory``; ``choices``, whether there is a choice, until ``chooses``;
+    Some fields are not there until a function puts them there: ``normal_form`` until ``linear_of``; ``marks``, the
+    kinds of nodes in it, and ``variables``, those in it, until the functions of ``contents`` are asked;
     ``simplest``, what ``simplify`` makes of it without facts, None for itself, until that.
     """
 
@@ -81,8 +81,8 @@ class ExprNode(Operand, metaclass=Interned):
 
     dtype: DType = field(init=False)
     normal_form: Linear = field(init=False)
-    loads: bool = field(init=False)
-    choices: bool = field(init=False)
+    marks: int = field(init=False)
+    variables: Mapping[Var, None] = field(init=False)
     simplest: Expr | None = field(init=False)
 
     def as_expr(self) -> Expr:

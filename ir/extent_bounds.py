@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from .constants import ZERO, const_int
+from .contents import free_vars
 from .expr import Binary, Const, Expr, Unary, Var
 from .facts import nonnegative, prove
 from .makers import as_index, maximum, minimum
 from .simplify import simplify
-from .visit import free_vars
 
 Bounds: TypeAlias = tuple[Expr | None, Expr | None]
 """The least and the most that a number can be, None where nothing is known."""

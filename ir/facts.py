@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .constants import FALSE, TRUE
+from .contents import reads_memory
 from .counterexamples import Examples
 from .expr import Binary, Compare, CompareOp, Const, Expr, ExprLike, Logical, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
@@ -19,7 +20,6 @@ from .makers import as_index
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search
 from .stmt import PrimFunc, Stmt
-from .visit import reads_memory
 
 _MAX_CONDITIONS = 100
 """Conditions nested deeper than this are forgotten: each costs time wherever something is to be proved."""

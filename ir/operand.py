@@ -72,9 +72,9 @@ class Operand(Operators["ExprLike", "Expr"]):
 
     def constant(self) -> Const | None:
         """The value of arithmetic on constants alone, as of extents that are numbers; None where there are others."""
+        from .contents import free_vars
         from .expr import Const  # which is an operand itself
         from .simplify import simplify
-        from .visit import free_vars
 
         value = self.as_expr()
         found = None if free_vars(value) else simplify(value)

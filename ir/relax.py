@@ -9,6 +9,7 @@ from operator import add
 from typing import TypeAlias
 
 from .constants import ONE, ZERO
+from .contents import nodes_of, reads_memory, reads_tensors, variables_of
 from .expr import (
     Binary,
     Call,
@@ -29,7 +30,7 @@ from .facts import NO_FACTS, Facts, negate
 from .linear import Linear, Term, expr_of, linear_of, monomial_key
 from .makers import maximum, minimum
 from .simplify import simplify
-from .visit import substitute, walk
+from .visit import substitute
 
 Range: TypeAlias = tuple[Expr, Expr]
 _Half: TypeAlias = "tuple[Expr | None, Expr | None]"
@@ -110,7 +111,11 @@ class Limits:
 
     def _varies(self, parts: tuple[Expr, ...]) -> bool:
         """Whether the value changes with the variables, or with what is in memory."""
-        return any(x in self.ranges or isinstance(x, (Load, TensorRead, Reduce)) for p in parts for x in walk(p))
+        return any(map(self._may_change, parts))
+
+    def _may_change(self, part: Expr) -> bool:
+        reads = reads_memory(part) or reads_tensors(part) or bool(nodes_of(part, Reduce))
+        return reads or not self.ranges.keys().isdisjoint(variables_of(part))
 
     def _term(self, term: Term) -> _Half:
         varying = [f for f in term.factors if self._varies((f,))]

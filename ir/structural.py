@@ -19,10 +19,10 @@ from typing import Any, TypeAlias, cast
 
 from ..base.dtype import DType
 from .buffer import Buffer
+from .contents import bound_vars
 from .expr import Axis, Combiner, Const, Expr, ExprNode, TensorBase, Var
 from .extern import ExternFunction, Region
 from .stmt import Allocate, IRModule, PrimFunc, Stmt, StmtNode
-from .visit import bound_vars
 
 Program: TypeAlias = Expr | Stmt | PrimFunc | IRModule
 Row: TypeAlias = tuple[Hashable, ...]

@@ -21,6 +21,7 @@ from ..base.dtype import BOOL, HANDLE, INDEX, DType
 from ..base.errors import ExpressionError, VerificationError
 from .buffer import Buffer
 from .constants import const_int
+from .contents import free_vars
 from .expr import MAX_LANES, Call, Const, Expr, IfThenElse, Let, Load, Reduce, TensorRead, Var
 from .intrinsics import call
 from .printer import func_text
@@ -41,7 +42,7 @@ from .stmt import (
     Store,
     While,
 )
-from .visit import children, free_vars
+from .visit import children
 
 
 def verify(func: PrimFunc | IRModule, stage: str = "") -> None:

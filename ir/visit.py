@@ -14,9 +14,9 @@ from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
-from .expr import Axis, Expr, ExprNode, IfThenElse, Let, Load, Reduce, Select, TensorRead, Var
+from .expr import Axis, Expr, ExprNode, Load, TensorRead, Var
 from .extern import Region
-from .stmt import CallExtern, For, Launch, LetStmt, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
+from .stmt import CallExtern, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 
 Node: TypeAlias = Expr | Stmt
 N = TypeVar("N", bound=Node)
@@ -196,60 +196,6 @@ def substitute(root: N, values: Mapping[Var, Expr]) -> N:
     if not values:
         return root
     return rewrite(root, lambda node: values.get(node) if isinstance(node, Var) else None)
-
-
-def free_vars(root: Node) -> tuple[Var, ...]:
-    """Variables that the node uses but does not bind, in order of appearance; ``buffer.data`` does not count."""
-    used: dict[Var, None] = {}
-    bound: set[Var] = set()
-    for node in walk(root):
-        if isinstance(node, Var):
-            used[node] = None
-        bound.update(bound_vars(node))
-    return tuple(v for v in used if v not in bound)
-
-
-def bound_vars(node: Node) -> tuple[Var, ...]:
-    """The variables that this node (not what is inside it) binds."""
-    match node:
-        case For(var) | Let(var) | LetStmt(var):
-            return (var,)
-        case Reduce():
-            return tuple(axis.var for axis in node.axes)
-        case _:
-            return ()
-
-
-def reads_memory(e: Expr) -> bool:
-    """Whether the value may change when something is stored. Expressions remember it."""
-    try:
-        return e.loads
-    except AttributeError:
-        return _remembers(e, "loads", (Load,))
-
-
-def chooses(e: Expr) -> bool:
-    """Whether there is a choice between two values in an expression. Expressions remember it."""
-    try:
-        return e.choices
-    except AttributeError:
-        return _remembers(e, "choices", (IfThenElse, Select))
-
-
-def _remembers(e: Expr, name: str, kinds: tuple[type[ExprNode], ...]) -> bool:
-    """Whether a node of these kinds is in an expression. The field of that name has it, there and in all parts."""
-    stack: list[Any] = [e]
-    while stack:
-        node = stack[-1]
-        inside: tuple[Any, ...] = children(node)
-        pending = [child for child in inside if not hasattr(child, name)]
-        if pending:
-            stack += pending
-            continue
-        object.__setattr__(node, name, isinstance(node, kinds) or any(getattr(child, name) for child in inside))
-        stack.pop()
-    found: bool = getattr(e, name)
-    return found
 
 
 def buffers_accessed(root: Node) -> tuple[Buffer, ...]:

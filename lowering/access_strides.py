@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from ..base.dtype import INDEX
 from ..ir.constants import ONE, ZERO, const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Axis, Binary, Expr, TensorRead, Var
 from ..ir.facts import NO_FACTS, Facts
 from ..ir.linear import Linear, linear_of
 from ..ir.simplify import simplify
-from ..ir.visit import free_vars, tensor_reads, walk
+from ..ir.visit import tensor_reads, walk
 from .passes.folding import add, multiply
 
 

@@ -16,13 +16,14 @@ from ..base.target import Target
 from ..base.timing import TimedStage, timed
 from ..ir.buffer import Buffer
 from ..ir.build import make_buffer
+from ..ir.contents import free_vars
 from ..ir.expr import Var
 from ..ir.origin import Nest, nest_of, with_origins
 from ..ir.printer import func_text
 from ..ir.simplify import FunctionSimplifier
 from ..ir.stmt import PrimFunc, Stmt
 from ..ir.verify import verify
-from ..ir.visit import free_vars, walk
+from ..ir.visit import walk
 from ..te.tensor import PlaceholderOp, Tensor
 from .nest.realize import Realized, realize
 from .passes.flatten_buffers import flatten_buffers

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..base.quantities import digits
+from ..ir.contents import free_vars
 from ..ir.expr import Expr
 from ..ir.interval import Interval, interval_of
-from ..ir.visit import free_vars
 from .nest.nesting import enclosing_loops
 from .nest.regions import infer
 from .nest.scans import scan_of

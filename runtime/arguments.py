@@ -17,10 +17,10 @@ from ..codegen.abi import symbolic_dims
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.constants import const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Binary, Const, Expr, Unary, Var
 from ..ir.scalar import eval_binary
 from ..ir.stmt import PrimFunc
-from ..ir.visit import free_vars
 from .arrays import Array, address_of, as_array
 
 MAX_BYTES = 1 << 47

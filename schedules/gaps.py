@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ..ir.constants import const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Binary, Const, TensorRead, Var
 from ..ir.open_extents import LONG
-from ..ir.visit import free_vars, tensor_reads
+from ..ir.visit import tensor_reads
 from ..lowering.index_map import IndexMap
 from ..lowering.loop_names import LoopView
 from ..lowering.passes.linear import affine_in

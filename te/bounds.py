@@ -7,10 +7,11 @@ from typing import TypeAlias, cast
 
 from ..base.errors import ExpressionError
 from ..ir.constants import ONE, ZERO, const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Binary, Const, Expr, IfThenElse, Reduce, TensorRead, Unary, Var
 from ..ir.facts import NO_FACTS, Facts, prove
 from ..ir.relax import Limits
-from ..ir.visit import children, free_vars, walk
+from ..ir.visit import children, walk
 from .tensor import ComputeOp, StateOp, Tensor
 
 Path: TypeAlias = tuple[tuple[Expr, Facts], ...]

@@ -11,11 +11,12 @@ from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError
 from ..ir.build import index_var
 from ..ir.constants import ZERO, const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Axis, Broadcast, Expr, ExprLike, Ramp, Reduce, ReduceVar, Var
 from ..ir.makers import as_expr, as_index
 from ..ir.operand import Operand
 from ..ir.simplify import simplify
-from ..ir.visit import children, free_vars, walk
+from ..ir.visit import children, walk
 from .bounds import check_reads
 from .lanes import computed_in_lanes
 from .tensor import Tensor, make_compute, make_placeholder

@@ -13,11 +13,12 @@ from typing import Protocol
 from ..base.dtype import BOOL, INDEX, DType, dtype
 from ..base.errors import ExpressionError
 from ..ir.constants import ZERO, const, const_int
+from ..ir.contents import free_vars
 from ..ir.expr import Axis, Combiner, Expr, ExprLike, Logical, Reduce, Select, TensorRead, Var
 from ..ir.intrinsics import call
 from ..ir.makers import as_expr, binary, logical_and
 from ..ir.makers import cast as cast_expr
-from ..ir.visit import free_vars, walk
+from ..ir.visit import walk
 from .lanes import checked_lanes
 from .math import max_value, min_value
 

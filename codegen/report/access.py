@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...ir.buffer import Buffer
+from ...ir.contents import free_vars
 from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
-from ...ir.visit import free_vars
 from ..facts import as_ramp, flat_index
 from ..memory import MAX_SHUFFLED_STRIDE, lanes_behind_mask, shuffled_lanes
 from .lowered import PlacedStore

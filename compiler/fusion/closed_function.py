@@ -16,8 +16,9 @@ from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.structural import graph_hash
 from ...graph.visit import bodies_of, nested_order
 from ...ir.constants import const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Binary, Expr
-from ...ir.visit import free_vars, walk
+from ...ir.visit import walk
 from ...ops.definition.registry import op_of
 from ...ops.families.quantize import DEQUANTIZE, QUANTIZE
 from ..symbols import Symbol, by_position, extents_of, renamed, symbols_of

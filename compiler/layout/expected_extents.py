@@ -15,8 +15,8 @@ from ...graph.node import Function, Var
 from ...graph.types import GivenShape, GivenShapes, TensorType, Type, given_shapes
 from ...ir import expr
 from ...ir.constants import const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Dimension, Expr
-from ...ir.visit import free_vars
 from ..settings import CompileSettings
 from ..symbols import Numbers, Symbol, extent_at, with_numbers
 

@@ -15,8 +15,8 @@ from ...graph.node import Call, Function, Node, Tuple, TupleGet
 from ...graph.printer import attributes_text
 from ...graph.types import TensorType, Type, leaf_types, leaves_of_field
 from ...graph.visit import post_order
+from ...ir.contents import free_vars
 from ...ir.expr import Var as Dim
-from ...ir.visit import free_vars
 from ...ops.definition.strategy import DEFAULT_LEVEL
 from ...ops.families.extern import EXTERN
 from ..fusion.closed_function import entry_symbol

@@ -27,10 +27,10 @@ from ...base.errors import ModelError
 from ...base.mapped import in_memory
 from ...graph.node import Constant, Function, ImportedValue, Var
 from ...graph.types import TensorType, Type
+from ...ir.contents import free_vars
 from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 from ..symbols import Symbol
 from .units import BirthUnit, Ordered, Unit, Value, type_of, units_of
 from .views import View

@@ -21,9 +21,9 @@ from ...graph.structural import structure_hash
 from ...graph.types import TensorType, leaf_types
 from ...graph.visit import post_order
 from ...ir.constants import const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
-from ...ir.visit import free_vars
 from ...ops.definition.registry import OpPattern
 from ...ops.definition.retyping import with_params
 from ...ops.families.conv.conv import CONVS

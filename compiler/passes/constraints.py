@@ -24,9 +24,10 @@ from ...graph.node import Call, Function, Node, Var
 from ...graph.types import NegativeExtentError
 from ...graph.visit import bodies_of, nested_order, post_order
 from ...ir.constants import ONE, const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Binary, Dimension, Expr
 from ...ir.makers import as_index
-from ...ir.visit import free_vars, walk
+from ...ir.visit import walk
 from ...ops.definition.extent_formulas import stated_extents
 from ...ops.definition.registry import op_of
 from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided

@@ -21,9 +21,10 @@ from ...base.target import Target
 from ...graph.node import Call, Function, Node, Tuple, TupleGet, Var
 from ...graph.types import TensorType
 from ...graph.visit import bodies_of, post_order
+from ...ir.contents import free_vars
 from ...ir.expr import Expr, TensorRead
 from ...ir.visit import Node as ExprOrStmt
-from ...ir.visit import children, free_vars, tensor_reads
+from ...ir.visit import children, tensor_reads
 from ...ops.definition.extent_formulas import told_arguments
 from ...ops.definition.implementation import OpImplementation, outputs_of
 from ...ops.definition.registry import Op

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from ...graph.node import Call, Function, Node, Var
 from ...graph.types import TensorType
+from ...ir.contents import free_vars
 from ...ir.expr import Expr
-from ...ir.visit import free_vars
 from ...ops.definition.bodies import BodyAttrs
 from ..symbols import Symbol, births_of
 

@@ -14,9 +14,10 @@ from ...codegen.facts import VarFacts
 from ...codegen.mlir.expr import MlirExprEmitter
 from ...codegen.mlir.text import Helpers, Value, Writer, module_text, shaped, type_of
 from ...ir.constants import const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Axis, Binary, Const, Expr, IfThenElse, Load, Reduce, TensorBase, TensorRead, Var
 from ...ir.stmt import PrimFunc
-from ...ir.visit import children, free_vars
+from ...ir.visit import children
 from ...te.order import operations_behind
 from ...te.tensor import ComputeOp, PlaceholderOp, Tensor
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ...ir.constants import FALSE, TRUE
+from ...ir.contents import free_vars
 from ...ir.expr import Expr, Logical, Var
 from ...ir.facts import Facts, nonnegative
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 from ...ops.definition.strategy import OpImplementation
 from .select import Candidate, Selection
 

@@ -12,11 +12,11 @@ import numpy as np
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Expr
 from ...ir.facts import nonnegative
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 from ...ops.definition.relations import normalize_axis
 from ...ops.families.grid_sample import grid_sample
 from ...ops.families.resize import Resized, resize_axes

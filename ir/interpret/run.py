@@ -10,6 +10,7 @@ import numpy as np
 
 from ..buffer import Buffer
 from ..build import buffer_strides
+from ..contents import free_vars
 from ..expr import Expr, Var
 from ..stmt import (
     Allocate,
@@ -28,7 +29,6 @@ from ..stmt import (
     Store,
     While,
 )
-from ..visit import free_vars
 from .access import Frame
 from .compile import ExprCompiler, access_parts, run
 from .extern_call import extern_call

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from ..buffer import Buffer
 from ..constants import ONE
+from ..contents import reads_memory
 from ..expr import Const, Expr, Var
 from ..extern import Region
 from ..facts import Facts, negate
@@ -28,7 +29,6 @@ from ..stmt import (
     While,
     seq,
 )
-from ..visit import reads_memory
 from .expressions import is_always, let_facts
 from .visitor import Request, Visit, VisitorState
 

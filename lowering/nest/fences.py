@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ...ir.expr import Binary, Call, Const, Expr, IfThenElse, Reduce, Select, TensorRead
+from ...ir.contents import reads_tensors
+from ...ir.expr import Binary, Call, Const, Expr, ExprNode, IfThenElse, Reduce, Select
 from ...ir.intrinsics import ARITHMETIC_FENCE, call
 from ...ir.visit import Node, children, rewrite, walk
 
@@ -68,13 +69,9 @@ def _hidden_products(value: Expr) -> Iterable[Expr]:
     for node in walk(value):
         if _is_product(node) and any(_of_indices(factor) for factor in children(node)):
             yield node  # type: ignore[misc]
-        elif isinstance(node, (Select, IfThenElse)) and not _reads(node.condition):
+        elif isinstance(node, (Select, IfThenElse)) and not reads_tensors(node.condition):
             yield from (branch for branch in (node.a, node.b) if _is_product(branch))
 
 
 def _of_indices(factor: Node) -> bool:
-    return not isinstance(factor, Const) and not _reads(factor)
-
-
-def _reads(value: Node) -> bool:
-    return any(isinstance(node, TensorRead) for node in walk(value))
+    return isinstance(factor, ExprNode) and not isinstance(factor, Const) and not reads_tensors(factor)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from ...ir.constants import ONE, ZERO, const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Axis, Expr, TensorRead, Var
 from ...ir.facts import prove
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars, tensor_reads, walk
+from ...ir.visit import tensor_reads, walk
 from ...te.tensor import ComputeOp
 from ..relations import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation
 from ..stage import After, Stage

@@ -7,12 +7,13 @@ from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const, const_int
-from ...ir.expr import Binary, Expr, Var
+from ...ir.contents import divisions_of, reads_tensors, variables_of
+from ...ir.expr import Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify
 from ...ir.stmt import For, PrefetchStmt, Stmt, seq
-from ...ir.visit import substitute, tensor_reads, walk
+from ...ir.visit import substitute, tensor_reads
 from ...te.tensor import Tensor
 from ..passes.linear import difference
 from ..stage import PrefetchAt, Stage
@@ -98,13 +99,12 @@ def _accesses(code: StageCode, stage: Stage, tensor: Tensor) -> list[tuple[Expr,
 
 def _bounds(value: Expr, own: Var, limits: Limits) -> tuple[Expr, Expr]:
     """The least and the largest value of an index or extent while the loops inside run."""
-    for node in walk(value):
-        if isinstance(node, Binary) and node.op in ("//", "%") and own in set(walk(node.b)):
-            raise UnknownReadsError(f"its index {value} divides by what may be 0 further on")
+    if any(own in variables_of(division.b) for division in divisions_of(value)):
+        raise UnknownReadsError(f"its index {value} divides by what may be 0 further on")
     bounds = limits.relax(value)
-    if bounds is None or any(tensor_reads(e) for e in (value, *bounds)):
+    if bounds is None or any(map(reads_tensors, (value, *bounds))):
         raise UnknownReadsError(f"its index {value} depends on what is in memory")
-    if any(node in limits.ranges for e in bounds for node in walk(e)):
+    if any(var in limits.ranges for e in bounds for var in variables_of(e)):
         raise UnknownReadsError(f"what its index {value} reaches over depends on loops inside")
     return bounds
 

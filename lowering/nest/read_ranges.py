@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO
+from ...ir.contents import free_vars
 from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Reduce, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
 from ...ir.linear import Linear, Term, expr_of, linear_of, without_factors
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify
-from ...ir.visit import Node, children, free_vars, rewrite, walk
+from ...ir.visit import Node, children, rewrite, walk
 from ..passes.guards import margin_of
 from ..stage import Stage
 from .inference import Inference

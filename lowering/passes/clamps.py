@@ -12,12 +12,13 @@ from types import MappingProxyType
 
 from ...base.dtype import INDEX
 from ...ir.constants import ZERO, const
-from ...ir.expr import Binary, Compare, Expr, IfThenElse, Select
+from ...ir.contents import free_vars, reads_memory, variables_of
+from ...ir.expr import Binary, Compare, Expr, ExprNode, IfThenElse, Select
 from ...ir.facts import opposite
 from ...ir.interval import Interval, interval_of
 from ...ir.open_extents import LONG
 from ...ir.stmt import For, Stmt, StmtNode, Store
-from ...ir.visit import Node, children, free_vars, reads_memory, rewrite, walk
+from ...ir.visit import Node, children, rewrite, walk
 from .folding import multiply, subtract
 from .guards import Guard, guard_of
 
@@ -109,7 +110,7 @@ class ClampFinder:
             return bool(values) and all(value is not None and value >= 0 for value in values)
 
         def decided(node: Node) -> Expr | None:
-            if not sides_of(node) or hot.isdisjoint(walk(node)):
+            if not isinstance(node, ExprNode) or not sides_of(node) or hot.isdisjoint(variables_of(node)):
                 return None
             for side in sides_of(node):
                 guards = [guard_of(loop, condition, inner) for condition in side.conditions]

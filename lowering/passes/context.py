@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, const
+from ...ir.contents import divisions_of, reads_memory
 from ...ir.expr import Binary, Compare, Const, Expr
 from ...ir.facts import Facts
 from ...ir.stmt import For
-from ...ir.visit import reads_memory, walk
 from .folding import multiply
 
 
@@ -24,8 +24,8 @@ def inside_loop(facts: Facts, loop: For) -> Facts:
         return facts
     for least in _all_at_least(loop.extent):
         facts = facts.with_condition(Compare(">=", least, ONE))
-    for node in walk(loop.extent):
-        if isinstance(node, Binary) and node.op == "//" and isinstance(node.b, Const) and int(node.b) > 0:
+    for node in divisions_of(loop.extent):
+        if node.op == "//" and isinstance(node.b, Const) and int(node.b) > 0:
             facts = facts.with_condition(Compare(">=", node.a, multiply(const(int(node.b), INDEX), node)))
     return facts
 

@@ -12,11 +12,12 @@ from ...base.dtype import DType
 from ...base.intern import Interned
 from ...ir.buffer import Buffer
 from ...ir.constants import const_int
-from ...ir.expr import Broadcast, Compare, Expr, Let, Load, Logical, Ramp, Var
+from ...ir.contents import bindings_of, bound_vars, expressions_of, loads_of, reads_memory, variables_of
+from ...ir.expr import Broadcast, Compare, Expr, Load, Logical, Ramp, Var
 from ...ir.facts import Facts, negate
 from ...ir.linear import Linear, linear_of
 from ...ir.stmt import Allocate, CallExtern, For, If, Launch, PrefetchStmt, Seq, Stmt, StmtNode, Store, While
-from ...ir.visit import Node, bound_vars, buffers_accessed, children, walk
+from ...ir.visit import buffers_accessed, children
 from .context import inside_loop
 
 
@@ -58,36 +59,13 @@ def element_of(access: Load | Store) -> Element:
     return Element(access.indices, kind, access.mask)
 
 
-class Used(NamedTuple):
-    """What is in an expression: its loads, the variables that it binds, and all its variables."""
-
-    loads: tuple[Load, ...]
-    bound: tuple[Var, ...]
-    variables: frozenset[Var]
-
-
-class Uses:
-    """What is in expressions. Mutable: remembers it, for the searches of nested loops ask of the same ones."""
-
-    def __init__(self) -> None:
-        self._known: dict[Node, Used] = {}
-
-    def __call__(self, value: Node) -> Used:
-        if value not in self._known:
-            nodes = list(walk(value))
-            loads = tuple(node for node in nodes if isinstance(node, Load))
-            bound = tuple(node.var for node in nodes if isinstance(node, Let))
-            self._known[value] = Used(loads, bound, frozenset(node for node in nodes if isinstance(node, Var)))
-        return self._known[value]
-
-
-def find_groups(program: Stmt, facts: Facts, limit: int, uses: Uses) -> dict[Var, ElementGroup]:
+def find_groups(program: Stmt, facts: Facts, limit: int) -> dict[Var, ElementGroup]:
     """The groups of a piece of program, by ``buffer.data``, of the memory that it uses at fixed addresses only.
 
     Of a loop, the piece is one iteration, but fixed is what is the same in all. Left out is what is allocated inside,
     what a parallel loop inside uses, what is in registers already, and groups of more than ``limit`` elements.
     """
-    search = _Search(uses, program if isinstance(program, For) else None)
+    search = _Search(program if isinstance(program, For) else None)
     if isinstance(program, For):
         search.bound.add(program.var)
         search.visit(program.body, inside_loop(facts, program), True)
@@ -108,7 +86,6 @@ class _Search:
     """``loop`` is the program, if that is a loop. ``bound`` are the variables that the program binds: complete when all
     of it has been visited."""
 
-    uses: Uses
     loop: For | None
     bound: set[Var] = field(default_factory=set)
     groups: dict[Var, ElementGroup] = field(default_factory=dict)
@@ -144,7 +121,7 @@ class _Search:
                 self._expressions(*indices)
                 self.excluded.add(buffer.data)
             case CallExtern():
-                self._expressions(*children(stmt))
+                self._expressions(*expressions_of(stmt))
                 self.excluded.update(region.buffer.data for region in stmt.regions)
             case Launch(_, _, args):
                 self.excluded.update(a.data for a in args if isinstance(a, Buffer))
@@ -171,11 +148,10 @@ class _Search:
         elif isinstance(stmt, Store):
             self.groups[stmt.buffer.data].stored_first.add(element_of(stmt))
 
-    def _expressions(self, *values: Node) -> None:
+    def _expressions(self, *values: Expr) -> None:
         for value in values:
-            used = self.uses(value)
-            self.bound.update(used.bound)
-            for load in used.loads:
+            self.bound.update(bindings_of(value))
+            for load in loads_of(value):
                 self._access(load, False)
 
     def _access(self, access: Load | Store, always: bool) -> None:
@@ -199,7 +175,7 @@ class _Search:
         """Whether the address of an element is the same wherever it is accessed."""
         places = (*element.indices, *(() if element.mask is None else (element.mask,)))
         return all(_extent(i) is not None for i in element.indices) and not any(
-            used.loads or not self.bound.isdisjoint(used.variables) for used in map(self.uses, places)
+            reads_memory(place) or not self.bound.isdisjoint(variables_of(place)) for place in places
         )
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const
-from ...ir.expr import Compare, Expr, IfThenElse, Load, Logical, Select, Var
+from ...ir.contents import bindings_in, chooses, reads_memory, variables_of
+from ...ir.expr import Compare, Expr, IfThenElse, Logical, Select, Var
 from ...ir.stmt import For, If, Seq, StmtNode
-from ...ir.visit import Node, bound_vars, children, chooses, substitute, walk
+from ...ir.visit import Node, children, substitute
 from .folding import add, negate, subtract
 from .linear import affine_in
 
@@ -37,14 +38,10 @@ def find_guards(loop: For) -> list[Guard]:
     bound: set[Var] | None = None
     for condition, inner in conditions_in(loop.body):
         if condition not in found:
-            bound = _bound_in(loop) if bound is None else bound
+            bound = bindings_in(loop.body) if bound is None else bound
             if (guard := guard_of(loop, condition, inner, bound)) is not None:
                 found[condition] = guard
     return list(found.values())
-
-
-def _bound_in(loop: For) -> set[Var]:
-    return {var for node in walk(loop.body) for var in bound_vars(node)}
 
 
 def conditions_in(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
@@ -94,7 +91,7 @@ def limits_of(loop: For) -> list[Guard]:
     bound: set[Var] | None = None
     found: list[Guard] = []
     for condition, inner in conditions_around(loop.body):
-        bound = _bound_in(loop) if bound is None else bound
+        bound = bindings_in(loop.body) if bound is None else bound
         guard = guard_of(loop, condition, inner, bound, best=True)
         if guard is not None:
             found.append(guard)
@@ -125,10 +122,10 @@ def guard_of(
             return None
         last = subtract(add(nested.min, nested.extent), ONE)
         margin = substitute(margin, {nested.var: nested.min if (form[0] > 0) is not best else last})
-    nodes = set(walk(margin))
-    if loop.var not in nodes or any(isinstance(node, Load) for node in nodes):
+    variables = variables_of(margin)
+    if loop.var not in variables or reads_memory(margin):
         return None
-    if not nodes.isdisjoint(_bound_in(loop) if bound is None else bound):
+    if not (bindings_in(loop.body) if bound is None else bound).isdisjoint(variables):
         return None
     return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var))
 

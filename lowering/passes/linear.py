@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...base.dtype import INDEX
 from ...ir.constants import ZERO, const
+from ...ir.contents import variables_of
 from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
 from ...ir.visit import substitute
@@ -20,6 +21,8 @@ def difference(a: Expr, b: Expr) -> int | None:
 
 def affine_in(value: Expr, var: Var) -> tuple[int, Expr] | None:
     """``(factor, rest)`` with ``value = factor * var + rest``, ``rest`` free of ``var``; None if it is not so."""
+    if var not in variables_of(value):
+        return 0, value
     term = linear_of(value).terms.get((var,))
     factor = term.coefficient if term is not None else 0
     rest = substitute(value, {var: ZERO})

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...ir.expr import Load, Var
+from ...ir.contents import expressions_of, loads_of
+from ...ir.expr import Var
 from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, Seq, Stmt, StmtNode, Store, While
-from ...ir.visit import children, walk
+from ...ir.visit import children
 
 
 @dataclass(slots=True)
@@ -77,11 +78,9 @@ class _Clock:
         self.loops.pop().end = self.now
 
     def _expressions(self, stmt: Stmt) -> None:
-        for child in children(stmt):
-            if not isinstance(child, StmtNode):
-                for node in walk(child):
-                    if isinstance(node, Load):
-                        self._use(node.buffer.data)
+        for e in expressions_of(stmt):
+            for load in loads_of(e):
+                self._use(load.buffer.data)
 
     def _use(self, data: Var) -> None:
         depth = self.depth_of.get(data)

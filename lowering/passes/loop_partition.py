@@ -21,13 +21,14 @@ from __future__ import annotations
 import dataclasses
 
 from ...ir.constants import TRUE
+from ...ir.contents import free_vars, reads_memory
 from ...ir.expr import IfThenElse, Var
 from ...ir.facts import Facts, negate
 from ...ir.makers import logical_and
 from ...ir.origin import as_border
 from ...ir.simplify import FunctionSimplifier, simplify
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, While, seq
-from ...ir.visit import free_vars, reads_memory, walk, with_body
+from ...ir.visit import walk, with_body
 from .clamps import ClampFinder, has_clamps
 from .context import inside_loop
 from .copying import fresh_copy

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.build import index_var
+from ...ir.contents import bindings_in, free_vars
 from ...ir.expr import Binary, Var
 from ...ir.facts import NO_FACTS, Facts
 from ...ir.stmt import Allocate, For, LetStmt, PrimFunc, Stmt
-from ...ir.visit import Node, bound_vars, free_vars, rewrite, walk, with_body
+from ...ir.visit import Node, rewrite, walk, with_body
 from .safe_divisions import SafeDivisions, divides_by_variables
 
 
@@ -28,7 +29,7 @@ def _named(loop: For, safe: SafeDivisions) -> For | None:
     if loop.kind in ("vectorized", "unrolled"):
         return None
     found = list(safe.of_loop(loop))
-    inside = {var for node in walk(loop.body) for var in bound_vars(node)} if found else set()
+    inside = bindings_in(loop.body) if found else set()
     quotients = [division for division in found if not inside.intersection(free_vars(division))]
     if not quotients:
         return None

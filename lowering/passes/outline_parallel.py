@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
+from ...ir.contents import bindings_in, statements_of, variables_of
 from ...ir.expr import Load, Var
 from ...ir.stmt import Allocate, CallExtern, For, IRModule, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
-from ...ir.visit import Node, bound_vars, memory_written, rewrite, walk, with_body, with_children
+from ...ir.visit import Node, memory_written, rewrite, walk, with_body, with_children
 from .chunk_rows import in_rows
 from .folding import add, subtract
 
@@ -81,8 +82,8 @@ def _innermost_in_rows(chunk: Stmt) -> Stmt:
 
 def _captures(body: Stmt, own: set[Var]) -> tuple[Buffer | Var, ...]:
     """What the body needs from outside, in order of first use: one view of each memory, and variables."""
-    bound = own | {v for node in walk(body) for v in bound_vars(node)}
-    memory = {node.buffer.data for node in walk(body) if isinstance(node, Allocate)}
+    bound = own | bindings_in(body)
+    memory = {stmt.buffer.data for stmt in statements_of(body) if isinstance(stmt, Allocate)}
     buffers: dict[Var, Buffer] = {}
     used: dict[Var, None] = {}
     for node in walk(body):
@@ -107,4 +108,4 @@ def _own_buffers(node: Node) -> tuple[Buffer, ...]:
 
 def _shape_vars(buffer: Buffer) -> dict[Var, None]:
     """The variables that describe a buffer, in order of appearance."""
-    return dict.fromkeys(n for part in buffer.layout for n in walk(part) if isinstance(n, Var))
+    return dict.fromkeys(var for part in buffer.layout for var in variables_of(part))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...ir.contents import bindings_in, bound_vars, loads_of, reads_memory, statements_of, variables_of
 from ...ir.expr import Expr, IfThenElse, Let, Load, Var
 from ...ir.stmt import Allocate, For, If, LetStmt, Stmt, Store
-from ...ir.visit import Node, bound_vars, children, walk
+from ...ir.visit import Node, children, walk
 
 Guards = tuple[tuple[Expr, bool], ...]
 """Varying conditions under which something runs, and the value each must have."""
@@ -33,18 +34,15 @@ class Varying:
 
     def __call__(self, value: Expr) -> bool:
         if value not in self.known:
-            self.known[value] = any(self._source(node) for node in walk(value))
+            self.known[value] = not self.vars.isdisjoint(variables_of(value)) or any(
+                load.buffer.data in self.private for load in loads_of(value)
+            )
         return self.known[value]
-
-    def _source(self, node: Node) -> bool:
-        return (
-            node in self.vars if isinstance(node, Var) else isinstance(node, Load) and node.buffer.data in self.private
-        )
 
 
 def find_varying(body: Stmt, var: Var) -> Varying:
     """The analysis of a loop body: ``var`` varies, and so does what is computed from it or kept in private memory."""
-    private = frozenset(node.buffer.data for node in walk(body) if isinstance(node, Allocate))
+    private = frozenset(stmt.buffer.data for stmt in statements_of(body) if isinstance(stmt, Allocate))
     varying = Varying({var}, private)
     count = 0
     while count != len(varying.vars):
@@ -78,7 +76,7 @@ def _uniform(data: Var, uses: _Uses) -> bool:
 
 def _stable(condition: Expr, inside: frozenset[Var]) -> bool:
     """Whether the condition keeps its value where the variables ``inside`` run through theirs."""
-    return not any(isinstance(node, Load) or node in inside for node in walk(condition))
+    return not reads_memory(condition) and inside.isdisjoint(variables_of(condition))
 
 
 @dataclass(slots=True, eq=False)
@@ -102,7 +100,7 @@ class _Uses:
                     self.visit(branch, (*guards, (condition, holds)))
                 return
             case Allocate(buffer, body):
-                inside = frozenset(v for inner in walk(body) for v in bound_vars(inner))
+                inside = frozenset(bindings_in(body))
                 self.allocated[buffer.data] = guards, inside
             case Load(buffer, indices) | Store(buffer, indices) if buffer.data in self.varying.private:
                 self.guards.setdefault(buffer.data, set()).add(guards)

@@ -15,20 +15,21 @@ from itertools import groupby
 from ...ir.buffer import Buffer
 from ...ir.build import make_buffer
 from ...ir.constants import ZERO, const
+from ...ir.contents import loads_of
 from ...ir.expr import Compare, Expr, Load, Select, Var
 from ...ir.facts import Facts, entry_facts, negate
 from ...ir.linear import linear_of
 from ...ir.makers import broadcast_to
 from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While, seq
-from ...ir.visit import Node, rewrite, walk, with_body, with_children
+from ...ir.visit import Node, rewrite, with_body, with_children
 from .context import inside_loop
-from .elements import Element, ElementGroup, Uses, element_of, find_groups
+from .elements import Element, ElementGroup, element_of, find_groups
 
 
 def promote_registers(func: PrimFunc, facts: Facts | None = None, *, max_registers: int = 64) -> PrimFunc:
     """The function with accumulators in registers: at most ``max_registers`` values or vectors at any place. ``facts``
     are those at its entry."""
-    return with_body(func, _Promoter(max_registers, Uses()).stmt(func.body, facts or entry_facts(func)))
+    return with_body(func, _Promoter(max_registers).stmt(func.body, facts or entry_facts(func)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,6 @@ class _Promoter:
     """``budget`` is the number of registers still to be had here."""
 
     budget: int
-    uses: Uses
 
     def stmt(self, stmt: Stmt, facts: Facts) -> Stmt:
         match stmt:
@@ -78,7 +78,7 @@ class _Promoter:
             return stmts
         chosen: list[_Registers] = []
         budget = self.budget
-        for group in find_groups(seq(*stmts), facts, self.budget, self.uses).values():
+        for group in find_groups(seq(*stmts), facts, self.budget).values():
             is_again = sum(stmt.buffer is group.buffer for stmt in stmts if isinstance(stmt, Store))
             masked = any(element.mask is not None for element in group.elements)
             if not masked or not group.is_always_stored or is_again == len(group.elements):
@@ -98,7 +98,7 @@ class _Promoter:
 
     def _allocate(self, stmt: Allocate, facts: Facts) -> Stmt:
         """Memory that is only used at fixed addresses needs no memory at all."""
-        group = find_groups(stmt.body, facts, self.budget, self.uses).get(stmt.buffer.data)
+        group = find_groups(stmt.body, facts, self.budget).get(stmt.buffer.data)
         if group is None or stmt.buffer.scope == "register":
             return self._with_body(stmt, self.stmt(stmt.body, facts))
         registers = _Registers.of(group)
@@ -108,7 +108,7 @@ class _Promoter:
         return registers.allocate(self._spend([registers]).stmt(body, facts))
 
     def _spend(self, used: list[_Registers]) -> _Promoter:
-        return _Promoter(self.budget - sum(len(r.group.elements) for r in used), self.uses)
+        return _Promoter(self.budget - sum(len(r.group.elements) for r in used))
 
     def _loop(self, loop: For, facts: Facts, before: list[Stmt]) -> list[Stmt]:
         """The statements before a loop, and the loop with what can be promoted over all its iterations."""
@@ -139,7 +139,7 @@ class _Promoter:
         iteration's own, also where the loop stores under a condition. A loop that may not run at all is promoted for
         groups of the second kind, if there are any.
         """
-        groups = {d: g for d, g in find_groups(loop, facts, self.budget, self.uses).items() if g.stored}
+        groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stored}
         initial = _initial_stores(before, groups)
         covered = {d for d, g in groups.items() if all((d, e) in initial for e in g.elements)}
         chosen: list[_Registers] = []
@@ -173,7 +173,7 @@ def _initial_stores(before: list[Stmt], groups: dict[Var, ElementGroup]) -> dict
         if not isinstance(stmt, Store) or (group := groups.get(stmt.buffer.data)) is None:
             break
         key = stmt.buffer.data, element_of(stmt)
-        reads = any(isinstance(node, Load) and node.buffer.data in groups for node in walk(stmt.value))
+        reads = any(load.buffer.data in groups for load in loads_of(stmt.value))
         if key[1] not in group.elements or key in found or reads:
             break
         found[key] = stmt

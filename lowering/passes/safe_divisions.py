@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ...ir.constants import ONE, const_int
+from ...ir.contents import divisions_of, expressions_of, reads_memory, statements_of, variables_of
 from ...ir.expr import Binary, Expr
 from ...ir.facts import Facts, prove
 from ...ir.linear import linear_of
 from ...ir.stmt import For, Stmt
-from ...ir.visit import free_vars, reads_memory, walk
 
 
 class SafeDivisions:
@@ -30,18 +30,17 @@ class SafeDivisions:
         """All safe divisions of a body by what is no constant."""
         if not divides_by_variables(body):
             return frozenset()
-        loops = (node for node in walk(body) if isinstance(node, For))
+        loops = (stmt for stmt in statements_of(body) if isinstance(stmt, For))
         return frozenset(division for loop in loops for division in self.of_loop(loop))
 
     def of_loop(self, loop: For) -> Iterator[Binary]:
         """The divisions of a loop's variable that are safe in the loop."""
         extent = factors_of(loop.extent)
-        for node in walk(loop.body):
+        for node in dict.fromkeys(_divisions(loop.body)):
             if (
-                isinstance(node, Binary)
-                and _is_by_variable(node)
+                _is_by_variable(node)
                 and (self._is_factor(node.b, extent) or self._is_positive(node.b))
-                and loop.var in set(free_vars(node))
+                and loop.var in variables_of(node)
                 and not reads_memory(node)
             ):
                 yield node
@@ -59,7 +58,12 @@ class SafeDivisions:
 
 def divides_by_variables(body: Stmt) -> bool:
     """Whether some index is divided by what is no constant, as where extents are open."""
-    return any(_is_by_variable(node) for node in walk(body))
+    return any(map(_is_by_variable, _divisions(body)))
+
+
+def _divisions(body: Stmt) -> Iterator[Binary]:
+    """The divisions in the expressions of a body, in order of appearance."""
+    return (division for stmt in statements_of(body) for e in expressions_of(stmt) for division in divisions_of(e))
 
 
 def factors_of(e: Expr) -> Counter[Expr] | None:
@@ -71,11 +75,5 @@ def factors_of(e: Expr) -> Counter[Expr] | None:
     return Counter(term.factors)
 
 
-def _is_by_variable(node: object) -> bool:
-    return (
-        isinstance(node, Binary)
-        and node.op in ("//", "%")
-        and node.dtype.is_index
-        and node.dtype.lanes == 1
-        and const_int(node.b) is None
-    )
+def _is_by_variable(division: Binary) -> bool:
+    return division.dtype.is_index and division.dtype.lanes == 1 and const_int(division.b) is None

@@ -10,9 +10,10 @@ import dataclasses
 import math
 
 from ...ir.constants import const_int
-from ...ir.expr import Call, Load, Var
+from ...ir.contents import accesses_in, nodes_of, statements_of
+from ...ir.expr import Call, Var
 from ...ir.stmt import Allocate, Assert, Evaluate, For, If, LetStmt, PrefetchStmt, PrimFunc, Seq, Stmt, Store
-from ...ir.visit import Node, rewrite, walk, with_body
+from ...ir.visit import Node, rewrite, with_body
 
 LEAST_CYCLES = 12 << 10
 """A loop that takes fewer, 4 or 5 µs, is slower on two threads than on one."""
@@ -50,7 +51,7 @@ def _cycles(stmt: Stmt) -> float:
         case Allocate(body=body) | LetStmt(body=body):
             return _cycles(body)
         case Store(value=value):
-            calls = sum(_vectors(node.dtype.storage_bytes) for node in walk(value) if isinstance(node, Call))
+            calls = sum(_vectors(call.dtype.storage_bytes) for call in nodes_of(value, Call))
             return _vectors(value.dtype.storage_bytes) * CYCLES_A_STORE + calls * CYCLES_A_CALL
         case Assert() | Evaluate() | PrefetchStmt():
             return CYCLES_A_STORE
@@ -64,10 +65,9 @@ def _vectors(size: int) -> int:
 
 def _traffic(loop: For) -> float:
     """Cycles to read or write once the memory that a loop uses, but for what it allocates itself."""
-    nodes = list(walk(loop))
-    own = {node.buffer.data for node in nodes if isinstance(node, Allocate)}
+    own = {stmt.buffer.data for stmt in statements_of(loop) if isinstance(stmt, Allocate)}
     sizes: dict[Var, float] = {}
-    for buffer in (node.buffer for node in nodes if isinstance(node, Load | Store)):
+    for buffer in dict.fromkeys(access.buffer for access in accesses_in(loop)):
         if buffer.data not in own:
             extents = [math.inf if (n := const_int(extent)) is None else n for extent in buffer.shape]
             sizes[buffer.data] = math.prod(extents) * buffer.dtype.storage_bytes

@@ -13,12 +13,13 @@ from ...base.aligned import ARENA_ALIGNMENT
 from ...base.dtype import INDEX
 from ...ir.buffer import Buffer
 from ...ir.constants import ZERO, const, const_int, is_const
+from ...ir.contents import bindings_in, free_vars, variables_of
 from ...ir.expr import Expr, Load, Var
 from ...ir.facts import nonnegative
 from ...ir.makers import maximum
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
-from ...ir.visit import Node, bound_vars, free_vars, rewrite, walk, with_body, with_children, with_views
+from ...ir.visit import Node, rewrite, with_body, with_children, with_views
 from .liveness import LiveRange, live_ranges
 
 _FEW_BYTES = 256
@@ -31,7 +32,7 @@ def storage_rewrite(func: PrimFunc, *, max_local_bytes: int = 16 * 1024) -> Prim
 
 def _rewrite_region(body: Stmt, max_local_bytes: int) -> Stmt:
     """The function's body, or that of a parallel loop."""
-    region = _Region(frozenset(v for node in walk(body) for v in bound_vars(node)), max_local_bytes)
+    region = _Region(frozenset(bindings_in(body)), max_local_bytes)
     stripped = region.strip(body)
     if not region.hoisted:
         return stripped
@@ -60,7 +61,7 @@ class _Region:
         return with_children(stmt, lambda child: self.strip(child) if isinstance(child, StmtNode) else child)
 
     def _depends(self, buffer: Buffer) -> bool:
-        return any(node in self.bound for part in buffer.layout for node in walk(part))
+        return not all(self.bound.isdisjoint(variables_of(part)) for part in buffer.layout)
 
 
 @dataclass(slots=True)

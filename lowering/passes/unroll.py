@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from ...base.errors import ScheduleError
 from ...ir.constants import const, const_int
+from ...ir.contents import statements_of, variables_of
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...ir.stmt import CallExtern, Evaluate, For, If, PrimFunc, Stmt, Store, seq
-from ...ir.visit import Node, NodeParts, free_vars, rewrite, walk, with_body
+from ...ir.visit import Node, NodeParts, rewrite, with_body
 from .copying import CopyPlan
 from .diagnostics import loop_error
 from .folding import add
@@ -40,7 +41,7 @@ def _unrolled(stmt: Stmt, most: int) -> Stmt:
 def _chooses(loop: For) -> bool:
     """Whether a loop is unrolled and a choice in it depends on its iteration."""
     return loop.kind == "unrolled" and any(
-        isinstance(node, If) and any(var is loop.var for var in free_vars(node.condition)) for node in walk(loop.body)
+        isinstance(stmt, If) and loop.var in variables_of(stmt.condition) for stmt in statements_of(loop.body)
     )
 
 
@@ -69,7 +70,7 @@ def _copies(loop: For, most: int) -> Stmt:
 
 
 def _statements(stmt: Stmt) -> int:
-    return sum(isinstance(node, (Store, Evaluate, CallExtern)) for node in walk(stmt))
+    return sum(isinstance(each, (Store, Evaluate, CallExtern)) for each in statements_of(stmt))
 
 
 def _too_many(loop: For, size: str, most: int) -> ScheduleError:

@@ -12,7 +12,8 @@ from typing import assert_never
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const, const_int
-from ...ir.expr import MAX_LANES, Binary, Expr, Load, Ramp, Var
+from ...ir.contents import reads_memory, statements_of
+from ...ir.expr import MAX_LANES, Binary, Expr, Ramp, Var
 from ...ir.facts import NO_FACTS, Facts, negate
 from ...ir.makers import broadcast_to
 from ...ir.simplify import simplify
@@ -33,7 +34,7 @@ from ...ir.stmt import (
     While,
     seq,
 )
-from ...ir.visit import Node, rewrite, substitute, walk, with_body
+from ...ir.visit import Node, rewrite, substitute, with_body
 from .diagnostics import loop_error
 from .folding import add, both
 from .masks import any_lane
@@ -57,9 +58,13 @@ def vectorize(func: PrimFunc, facts: Facts = NO_FACTS) -> PrimFunc:
 
 
 def _refuse_nested(root: Stmt) -> None:
-    loops = [node for node in walk(root) if isinstance(node, For) and node.kind == "vectorized" and _lanes(node) != 1]
+    loops = [
+        each
+        for each in statements_of(root)
+        if isinstance(each, For) and each.kind == "vectorized" and _lanes(each) != 1
+    ]
     for outer in loops:
-        inside = set(walk(outer.body))
+        inside = set(statements_of(outer.body))
         for inner in loops:
             if inner in inside:
                 raise loop_error(
@@ -204,7 +209,7 @@ class _LoopVectorizer:
         if condition.dtype.lanes == 1:
             orelse = None if stmt.orelse is None else self.stmt(stmt.orelse, mask)
             return If(condition, self.stmt(stmt.then, mask), orelse)
-        if not any(isinstance(node, Load) for node in walk(condition)):
+        if not reads_memory(condition):
             return self._masked(stmt, condition, mask)
         # The branches may overwrite what the condition has read.
         kept = Var("mask", condition.dtype)

@@ -14,6 +14,7 @@ from ...base.errors import InternalError, LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import compact_strides
 from ...ir.constants import ONE, ZERO, const, const_int, is_const
+from ...ir.contents import divisions_of, reads_memory
 from ...ir.expr import (
     Binary,
     Broadcast,
@@ -37,7 +38,6 @@ from ...ir.facts import negate
 from ...ir.interval import interval_of
 from ...ir.makers import broadcast_to
 from ...ir.stmt import Stmt
-from ...ir.visit import walk
 from .certain_reads import certainly_reads
 from .clamped_loads import clamped_load
 from .folding import add, both, multiply, subtract
@@ -191,12 +191,13 @@ class Widener:
         return Binary(value.op, broadcast_to(a, lanes), broadcast_to(b, lanes))
 
     def _may_divide_by_zero(self, value: Binary) -> bool:
-        divides = value.op in ("//", "%") and value.dtype.is_index
-        return divides and not (isinstance(value.b, Const) and value.b.value != 0) and value not in self._safe
+        return (
+            value.dtype.is_index and not (isinstance(value.b, Const) and value.b.value != 0) and value not in self._safe
+        )
 
     def _may_fault(self, value: Expr) -> bool:
         """Whether evaluating the expression may touch memory that is not there, or divide an index by 0."""
-        return any(isinstance(n, Load) or (isinstance(n, Binary) and self._may_divide_by_zero(n)) for n in walk(value))
+        return reads_memory(value) or any(map(self._may_divide_by_zero, divisions_of(value)))
 
     def _safe_divisor(self, divisor: Expr, mask: Expr) -> Expr:
         """The divisor, but 1 in lanes that are off, which may have made it 0."""

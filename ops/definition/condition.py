@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from ...base.errors import SelectionError
 from ...ir.constants import const
+from ...ir.contents import free_vars
 from ...ir.expr import Compare, Const, Expr, Logical, Unary
 from ...ir.facts import NEGATED, Facts, nonnegative
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 
 MAX_CLAUSES = 32
 """More than this and a condition is not one that a reader, or a dispatcher, should go through."""

@@ -10,11 +10,11 @@ from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
+from ...ir.contents import free_vars
 from ...ir.expr import Expr
 from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
-from ...ir.visit import free_vars
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from loopwright.base.dtype import FLOAT32, INT32
+from loopwright.base.dtype import INT32
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import ONE, ZERO, const
-from loopwright.ir.expr import Axis, Binary, Combiner, Const, Expr, IfThenElse, Let, Load, Reduce, Select, Var
+from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.stmt import Allocate, Evaluate, For, Launch, PrimFunc, Seq, Store, seq
-from loopwright.ir.visit import (
-    bound_vars,
-    buffers_accessed,
-    children,
-    chooses,
-    free_vars,
-    reads_memory,
-    rewrite,
-    substitute,
-    walk,
-    with_body,
-)
+from loopwright.ir.visit import buffers_accessed, children, rewrite, substitute, walk, with_body
 
 x, y, z = (Var(name, INT32) for name in "xyz")
 i, j, n = (index_var(name) for name in "ijn")
@@ -94,17 +83,6 @@ def test_shared_expressions_are_rewritten_in_linear_time():
     assert substitute(double(x), {x: y}) is double(y)
 
 
-def test_free_variables_are_those_not_bound_inside():
-    assert [v.name for v in free_vars(LOOP)] == ["n", "j", "x"]
-    assert [v.name for v in free_vars(Let(x, y, Binary("+", x, z)))] == ["y", "z"]
-    lhs, rhs = Var("l", FLOAT32), Var("r", FLOAT32)
-    combiner = Combiner("sum", (lhs,), (rhs,), (lhs + rhs,), (const(0, "float32"),))
-    axis = Axis(j, ZERO, n, "reduce")
-    reduction = Reduce(combiner, (Load(make_buffer("F", (4,), "float32"), (i + j,)),), (axis,), None, 0)
-    assert [v.name for v in free_vars(reduction)] == ["i", "n"]
-    assert bound_vars(reduction) == (j,)
-
-
 def test_buffers_accessed_are_in_order_of_appearance():
     T = make_buffer("T", (4,), "int32", "local")
     body = Allocate(T, seq(LOOP, Evaluate(Load(T, (ZERO,))), Launch("task", ONE, (A, n))))
@@ -116,20 +94,3 @@ def test_with_body_keeps_the_function_if_the_body_is_the_same():
     assert with_body(func, LOOP) is func
     other = with_body(func, Seq(()))
     assert (other.name, other.params, other.outputs) == (func.name, func.params, func.outputs)
-
-
-def test_whether_an_expression_loads_is_known_at_any_depth():
-    memory = make_buffer("M", (n,), "int32")
-    load = Load(memory, (i,))
-    assert reads_memory(deep(5_000, load))
-    assert reads_memory(load)
-    assert not reads_memory(deep(5_000))
-    assert not reads_memory(x)
-
-
-def test_whether_an_expression_chooses_is_known_at_any_depth():
-    choice = Select(i < 3, x, y)
-    assert chooses(deep(5_000, choice))
-    assert chooses(IfThenElse(i < 3, x, y))
-    assert not chooses(deep(5_000))
-    assert not chooses(i < 3)

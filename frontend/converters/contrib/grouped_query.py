@@ -10,11 +10,11 @@ import numpy as np
 
 from ....graph.node import Constant, Node, tensor_of
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Expr
 from ....ir.facts import nonnegative
 from ....ir.makers import as_index, maximum
 from ....ir.simplify import simplify
-from ....ir.visit import free_vars
 from ....ops.families.binary import add, equal, greater, less_equal, logical_and, subtract
 from ....ops.families.concatenate import concatenate
 from ....ops.families.gather import take

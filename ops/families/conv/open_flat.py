@@ -19,12 +19,12 @@ from .... import te
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Axis, Expr
 from ....ir.facts import nonnegative
 from ....ir.makers import as_index, maximum
 from ....ir.row_major import ravel_index, unravel_index
 from ....ir.simplify import simplify
-from ....ir.visit import free_vars
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.vector_rows import VECTORS_OF_ROW, vectorize_padded, vectorize_row

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Expr, Ramp, Var
 from ....ir.linear import linear_of
-from ....ir.visit import free_vars
 
 LINE = 64
 SETS = 64

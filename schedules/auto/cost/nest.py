@@ -9,10 +9,11 @@ import numpy as np
 
 from ....ir.buffer import Buffer
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Expr, Load, Var
 from ....ir.open_extents import IN_COSTS, LONG
 from ....ir.stmt import Allocate, Assert, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, While
-from ....ir.visit import free_vars, walk
+from ....ir.visit import walk
 from .digits import DIGIT, split_digits
 from .samples import POINTS, Numbers, Points, evaluate, spread
 

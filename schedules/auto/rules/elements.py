@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Axis
 from ....ir.open_extents import LONG
-from ....ir.visit import free_vars, tensor_reads
+from ....ir.visit import tensor_reads
 from ....lowering.loop_names import LoopView
 from ....lowering.stage import Inlined
 from ...axis_choice import neighbouring

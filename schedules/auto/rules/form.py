@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Binary, Expr, TensorRead, Var
-from ....ir.visit import free_vars, tensor_reads, walk
+from ....ir.visit import tensor_reads, walk
 from ....lowering.stage import Stage
 from ....lowering.state import ScheduleState
 from ...default_schedule import worth_inlining

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ....ir.constants import const_int
+from ....ir.contents import free_vars
 from ....ir.expr import Axis, TensorRead
 from ....ir.open_extents import LONG
-from ....ir.visit import free_vars, tensor_reads
+from ....ir.visit import tensor_reads
 from ....lowering.stage import Inlined
 from ....te.tensor import Tensor
 from ...register_transpose import turn_tiles
