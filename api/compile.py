@@ -17,7 +17,7 @@ from ..base.memory import memory_errors
 from ..base.target import Target
 from ..base.timing import TimedStage, timed
 from ..codegen.host import resolve_target
-from ..compiler.model.compile_model import compile_model, job_count, tell_of
+from ..compiler.model.compile_model import Keep, compile_model, job_count, tell_of
 from ..compiler.model.progress import Progress
 from ..compiler.selection.records import TuningRecords, records_from
 from ..compiler.settings import CompileSettings, Layouts
@@ -132,11 +132,16 @@ class _Request:
         if entry is None:
             return self._compiled_anew(jobs, progress)
         timed(entry.note_files)
-        made = self._compiled_anew(jobs, progress)
-        timed(entry.keep_model, made)
+        try:
+            made = self._compiled_anew(jobs, progress, entry.keep_constants)
+            timed(entry.keep_model, made)
+        finally:
+            entry.close()
         return made
 
-    def _compiled_anew(self, jobs: int | None, progress: Progress | bool | None) -> CompiledModel:
+    def _compiled_anew(
+        self, jobs: int | None, progress: Progress | bool | None, keep: Keep | None = None
+    ) -> CompiledModel:
         evaluate = partial(evaluate_constants, replace(self.settings.options, line_tables=False), jobs)
         # The graph is handed on, not kept: its weights need memory, and only packed ones are used in the end.
-        return compile_model(self.imported(), self.settings, jobs, progress, evaluate)
+        return compile_model(self.imported(), self.settings, jobs, progress, evaluate, keep)

@@ -11,7 +11,9 @@ import hashlib
 import json
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +23,12 @@ from ..artifact.cache import disk_cache
 from ..artifact.cache_entry import MODEL, About
 from ..artifact.cache_key import cache_key, compiler_version, target_text
 from ..artifact.model import CompiledModel
-from ..artifact.section_file import Section
+from ..artifact.section_file import Section, SectionList
 from ..base.errors import LoopwrightError
+from ..base.granted_cpus import granted_cpus
+from ..base.target import Target
 from ..codegen.host import host_target
+from ..compiler.model.constant_arrays import Array
 from ..compiler.model.function_cache import SOURCES
 from ..compiler.settings import CompileSettings
 from ..graph.types import GivenShapes
@@ -33,6 +38,8 @@ from .given_states import GivenStates
 
 VARIABLE = "LOOPWRIGHT_CACHE_MODELS"
 _SOURCES = (*SOURCES, "frontend", "runtime", "api")
+_PIECE = 8 << 20
+"""Bytes of a file that are read and digested at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ class _File:
         try:
             with path.open("rb") as file:
                 identity = _identity(os.fstat(file.fileno()))
-                return cls(path, hashlib.file_digest(file, "sha256").hexdigest(), identity)
+                return cls(path, _digest(file.fileno()), identity)
         except OSError:
             return None
 
@@ -60,6 +67,14 @@ class _File:
             return _identity(self.path.stat()) == self.identity
         except OSError:
             return False
+
+
+def _digest(file: int) -> str:
+    """What tells the bytes of a file from others: SHA-256 of those of its pieces, which all cores compute."""
+    pieces = range(0, os.fstat(file).st_size, _PIECE)
+    with ThreadPoolExecutor(min(len(pieces), granted_cpus()) or 1) as threads:
+        digests = threads.map(lambda begin: hashlib.sha256(os.pread(file, _PIECE, begin)).digest(), pieces)
+        return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
@@ -90,7 +105,8 @@ def model_entry(
         "host": target_text(host_target()),  # computes what depends on constants alone
     }
     more = json.dumps(parts, default=repr)
-    return ModelEntry(file, cache_key(MODEL, file.digest, settings.target, settings.options, _SOURCES, more))
+    key = cache_key(MODEL, file.digest, settings.target, settings.options, _SOURCES, more)
+    return ModelEntry(file, key, settings.target)
 
 
 def _plain(given: object) -> object:
@@ -113,9 +129,10 @@ class ModelEntry:
     """Where the cache has, or is to have, what the file of a model is compiled to. Mutable: ``note_files`` notes
     those that it refers to."""
 
-    def __init__(self, file: _File, key: str) -> None:
-        self._file, self._key = file, key
+    def __init__(self, file: _File, key: str, target: Target) -> None:
+        self._file, self._key, self._target = file, key, target
         self._beside: dict[str, _File | None] = {}
+        self._writing: _Writing | None = None
 
     def find_model(self) -> CompiledModel | None:
         """The model, if the cache has it, and the files that it refers to are as they were."""
@@ -141,16 +158,58 @@ class ModelEntry:
 
         self._beside = {name: self._file_beside(name) for name in external_files(self._file.path)}
 
+    def keep_constants(self, name: str, arrays: Iterable[Array]) -> None:
+        """Begin to store what a model of this name is compiled to, by its constants, in a thread of its own."""
+        about = About(MODEL, name, str(self._target), compiler_version())
+        self._writing = _Writing(self._key, about, arrays)
+
     def keep_model(self, model: CompiledModel) -> None:
         """Store what the model was compiled to, unless a file of it has changed since."""
+        assert self._writing is not None
         files = (self._file, *self._beside.values())
-        if not all(file is not None and file.is_unchanged for file in files):
-            return
-        sections: list[Section] = []
-        beside = {name: file.digest for name, file in self._beside.items() if file is not None}
-        content = {"model": model_content(model, sections), "beside": beside}
-        about = About(MODEL, model.name, str(model.target), compiler_version())
-        disk_cache().put_sections(self._key, about, content, sections)
+        if all(file is not None and file.is_unchanged for file in files):
+            beside = {name: file.digest for name, file in self._beside.items() if file is not None}
+            self._writing.complete(model, beside)
+        self.close()
+
+    def close(self) -> None:
+        """End the thread that writes; of what is not complete, nothing is left."""
+        if self._writing is not None:
+            self._writing.close()
 
     def _file_beside(self, name: str) -> _File | None:
         return _File.of(self._file.path.resolve().parent / name)
+
+
+class _Writing:
+    """A thread that writes an entry of the cache: the constants as they are made, the rest when all is known."""
+
+    def __init__(self, key: str, about: About, arrays: Iterable[Array]) -> None:
+        self._rest: Future[tuple[CompiledModel, Mapping[str, str]]] = Future()
+        self._sections = SectionList()
+        self._content: object = None
+        self._thread = ThreadPoolExecutor(1)
+        self._written = self._thread.submit(self._write, key, about, arrays)
+
+    def complete(self, model: CompiledModel, beside: Mapping[str, str]) -> None:
+        """Write the rest of the model, whose files have these digests, to the disk."""
+        self._rest.set_result((model, beside))
+        self._written.result()
+
+    def close(self) -> None:
+        """End the thread; without ``complete`` there is no entry."""
+        self._rest.cancel()
+        self._thread.shutdown()
+
+    def _write(self, key: str, about: About, arrays: Iterable[Array]) -> None:
+        with suppress(CancelledError):
+            disk_cache().put_sections(key, about, self._all(arrays), lambda: self._content)
+
+    def _all(self, arrays: Iterable[Array]) -> Iterator[Section]:
+        for array in arrays:
+            self._sections.add(array)
+            yield array
+        constants = len(self._sections.sections)
+        model, beside = self._rest.result()
+        self._content = {"model": model_content(model, self._sections), "beside": beside}
+        yield from self._sections.sections[constants:]

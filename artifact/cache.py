@@ -16,7 +16,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -131,18 +131,18 @@ class DiskCache:
             self._tell(error)
         return None
 
-    def put_sections(self, key: str, about: About, content: object, sections: Sequence[Section]) -> None:
-        """Store a file of sections beside an entry of the kind ``MODEL``, as ``put`` does; where the disk has little
-        room left, nothing."""
-        size = sum(len(each) if isinstance(each, bytes) else each.nbytes for each in sections)
+    def put_sections(self, key: str, about: About, sections: Iterable[Section], content: Callable[[], object]) -> None:
+        """Store a file of sections, which are written as they come, beside an entry of the kind ``MODEL``, as ``put``
+        does; where the disk has little room left, nothing. Nothing is left of it if ``sections`` or ``content``
+        raise."""
         try:
             with self._place.trusted(_MAPPED, key[:2], make=True) as opened:
-                disk = os.fstatvfs(opened.descriptor)
-                if size * _FREE_AT_LEAST > disk.f_bavail * disk.f_frsize:
-                    return
+                fitting = _fitting(sections, opened.descriptor)
                 digest = write_inside(
-                    opened.descriptor, key[2:], _new_name(), lambda file: write_sections_to(file, content, sections)
+                    opened.descriptor, key[2:], _new_name(), lambda file: write_sections_to(file, fitting, content)
                 )
+        except _NoRoomError:
+            return
         except (OSError, CacheError) as error:
             self._tell(error)
         else:
@@ -272,6 +272,21 @@ class DiskCache:
 
 def _key_of(path: Path) -> str:
     return path.parent.name + path.name
+
+
+class _NoRoomError(Exception):
+    """The disk has little room for what is to be stored."""
+
+
+def _fitting(sections: Iterable[Section], folder: int) -> Iterator[Section]:
+    """The sections, as far as the disk of a folder has room for them."""
+    disk = os.fstatvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    for section in sections:
+        free -= _FREE_AT_LEAST * (len(section) if isinstance(section, bytes) else section.nbytes)
+        if free < 0:
+            raise _NoRoomError
+        yield section
 
 
 def _sections(file: IO[bytes], digest: bytes) -> SectionFile:

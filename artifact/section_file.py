@@ -1,11 +1,11 @@
-"""The file that a library is kept in, in the cache as well: a header of JSON, then sections of bytes, each on a cache
-line, to be mapped.
+"""The file that a library is kept in, in the cache as well: sections of bytes, each on a cache line, to be mapped, then
+a header of JSON.
 
-file   ::= MAGIC size(8 bytes) digest(32 bytes) header padding (section padding)*
+file   ::= MAGIC begin(8 bytes) size(8 bytes) digest(32 bytes) (padding section)* padding header
 header ::= JSON object {"format": number, "sections": [[begin, size, digest]…], "content": what the writer gives}
 
-``digest`` is SHA-256, of the header in binary, of sections in hex. ``begin`` counts from the end of the header, rounded
-up to a cache line. Digests find damage, not malice.
+The header is last, so that sections can be written before all is known of them; ``begin`` and ``size`` tell where it
+is. ``digest`` is SHA-256, of the header in binary, of sections in hex. Digests find damage, not malice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import json
 import mmap
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -25,11 +25,14 @@ import numpy.typing as npt
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import ModelError
 
-FORMAT = 15
+FORMAT = 16
 MAGIC = b"loopwright model"
-_SIZE_BYTES = 8
+_NUMBER_BYTES = 8
 _DIGEST_BYTES = 32
-_START = len(MAGIC) + _SIZE_BYTES + _DIGEST_BYTES
+_START = len(MAGIC) + 2 * _NUMBER_BYTES + _DIGEST_BYTES
+_OLD_START = _START - _NUMBER_BYTES
+_OLD_HEADER = b'{"format": '
+"""Up to format 15 the header was first, behind one number and the digest."""
 Section = bytes | npt.NDArray[Any]
 
 
@@ -39,24 +42,54 @@ class _Place(NamedTuple):
     digest: str
 
 
+class SectionList:
+    """Sections that are numbered as they come. An array that is there already keeps its number. Mutable."""
+
+    def __init__(self) -> None:
+        self.sections: list[Section] = []
+        self._arrays: dict[int, int] = {}
+
+    def add(self, section: Section) -> int:
+        """The number of a section."""
+        if isinstance(section, np.ndarray):
+            if id(section) in self._arrays:
+                return self._arrays[id(section)]
+            self._arrays[id(section)] = len(self.sections)
+        self.sections.append(section)
+        return len(self.sections) - 1
+
+
 def write_sections(path: Path, content: object, sections: Sequence[Section]) -> None:
     """Write a file, aside first, then move it into place: it is there whole, or not at all."""
     aside = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
     try:
         with aside.open("xb") as file:  # with the permissions that new files have here
-            write_sections_to(file, content, sections)
+            write_sections_to(file, sections, lambda: content)
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
 
 
-def write_sections_to(file: IO[bytes], content: object, sections: Sequence[Section]) -> str:
-    """Write a new file as far as the disk, and give its ``SectionFile.digest``."""
-    digest = _write(file, content, [_bytes_of(section) for section in sections])
+def write_sections_to(file: IO[bytes], sections: Iterable[Section], content: Callable[[], object]) -> str:
+    """Write a new file as far as the disk, and give its ``SectionFile.digest``. Sections are written as they come;
+    the content is asked for when all are."""
+    file.write(bytes(_START))
+    places: list[_Place] = []
+    for section in map(_bytes_of, sections):
+        begin = _padded(file)
+        file.write(section)
+        places.append(_Place(begin, section.nbytes, hashlib.sha256(section).hexdigest()))
+    begin = _padded(file)
+    header = json.dumps({"format": FORMAT, "sections": places, "content": content()}).encode()
+    digest = hashlib.sha256(header)
+    file.write(header)
+    file.seek(0)
+    numbers = (number.to_bytes(_NUMBER_BYTES, "little") for number in (begin, len(header)))
+    file.write(b"".join((MAGIC, *numbers, digest.digest())))
     file.flush()
     os.fsync(file.fileno())
-    return digest
+    return digest.hexdigest()
 
 
 def _bytes_of(section: Section) -> memoryview:
@@ -66,23 +99,12 @@ def _bytes_of(section: Section) -> memoryview:
     return np.ascontiguousarray(section).reshape(-1).view(np.uint8).data
 
 
-def _write(file: IO[bytes], content: object, sections: Sequence[memoryview]) -> str:
-    places: list[_Place] = []
-    end = 0
-    for section in sections:
-        places.append(_Place(end, section.nbytes, hashlib.sha256(section).hexdigest()))
-        end = _rounded(end + section.nbytes)
-    header = json.dumps({"format": FORMAT, "sections": places, "content": content}).encode()
-    digest = hashlib.sha256(header)
-    file.write(MAGIC + len(header).to_bytes(_SIZE_BYTES, "little") + digest.digest() + header)
-    for section in sections:
-        file.write(bytes(_rounded(file.tell()) - file.tell()))
-        file.write(section)
-    return digest.hexdigest()
-
-
-def _rounded(position: int) -> int:
-    return -(-position // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+def _padded(file: IO[bytes]) -> int:
+    """The beginning of what is written next, on a cache line."""
+    end = file.tell()
+    begin = -(-end // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
+    file.write(bytes(begin - end))
+    return begin
 
 
 def is_section_file(path: str | os.PathLike[str]) -> bool:
@@ -104,11 +126,12 @@ class SectionFile:
         if file.read(len(MAGIC)) != MAGIC:
             raise ModelError("it does not begin as a library does")
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        size = int.from_bytes(self._map[len(MAGIC) : len(MAGIC) + _SIZE_BYTES], "little")
-        end = _START + size
-        if end > len(self._map):
-            raise ModelError(f"its header should have {size} bytes, but it ends before")
-        header = self._map[_START:end]
+        begin, size = (self._number(len(MAGIC) + k * _NUMBER_BYTES) for k in range(2))
+        if self._map[_OLD_START : _OLD_START + len(_OLD_HEADER)] == _OLD_HEADER:
+            raise ModelError(f"it has a format before {FORMAT}, which this version reads")
+        if not _START <= begin <= begin + size <= len(self._map):
+            raise ModelError(f"its header should be {size} bytes at {begin}, which are not there")
+        header = self._map[begin : begin + size]
         digest = hashlib.sha256(header)
         if digest.digest() != self._map[_START - _DIGEST_BYTES : _START]:
             raise ModelError("its header does not have the digest that stands before it")
@@ -117,11 +140,13 @@ class SectionFile:
         if fields["format"] != FORMAT:
             raise ModelError(f"it has format {fields['format']}, this version reads {FORMAT}")
         self.content: Any = fields["content"]
-        self._first = _rounded(end)
         self._places = [_Place(*place) for place in fields["sections"]]
         for number, place in enumerate(self._places):
-            if not 0 <= place.begin <= self._first + place.begin + place.size <= len(self._map) or place.size < 0:
-                raise ModelError(f"section {number} lies outside of its {len(self._map)} bytes")
+            if not _START <= place.begin <= place.begin + place.size <= begin or place.size < 0:
+                raise ModelError(f"section {number} lies outside of the {begin} bytes before the header")
+
+    def _number(self, at: int) -> int:
+        return int.from_bytes(self._map[at : at + _NUMBER_BYTES], "little")
 
     def section(self, number: int) -> bytes:
         """A copy of a section, once its digest has been checked."""
@@ -142,7 +167,7 @@ class SectionFile:
 
     def _span(self, number: int) -> tuple[int, int]:
         place = self._places[number]
-        return self._first + place.begin, self._first + place.begin + place.size
+        return place.begin, place.begin + place.size
 
     def _check(self, number: int) -> None:
         begin, end = self._span(number)

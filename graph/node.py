@@ -109,6 +109,11 @@ class Constant(NodeBase):
         object.__setattr__(self, "value", value)
         self._set_type(tensor_type(value.shape, dtype(value.dtype)))
 
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.value.size
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedValue:

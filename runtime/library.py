@@ -19,7 +19,7 @@ from ..artifact.function import CompiledFunction, TensorSpec
 from ..artifact.model import CompiledModel
 from ..artifact.options import Arithmetic, Precision
 from ..artifact.plain_data import from_plain
-from ..artifact.section_file import Section, SectionFile, write_sections
+from ..artifact.section_file import SectionFile, SectionList, write_sections
 from ..base.brief import listed, one_line
 from ..base.dtype import DType, dtype
 from ..base.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
@@ -145,11 +145,11 @@ class Library:
 
         Raises ``ModelError`` where the file cannot be written.
         """
-        sections: list[Section] = []
+        sections = SectionList()
         content = model_content(self.model, sections)
         file = as_path(path)
         try:
-            write_sections(file, content, sections)
+            write_sections(file, content, sections.sections)
         except OSError as error:
             raise ModelError(f"the library {os.fspath(path)} cannot be written: {error.strerror}") from error
 
@@ -214,12 +214,7 @@ def check_code(model: CompiledModel, path: str) -> None:
         raise ModelError(f"{path} is damaged: {error}") from error
 
 
-def _added(section: Section, sections: list[Section]) -> int:
-    sections.append(section)
-    return len(sections) - 1
-
-
-def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, Any]:
+def model_content(model: CompiledModel, sections: SectionList) -> dict[str, Any]:
     """The model as JSON, with numbers of sections in place of bytes, long texts and arrays, which are added to
     ``sections``."""
     return {
@@ -230,15 +225,15 @@ def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, An
         "dims": model.dims,
         "stages": block_json(model.body),
         "entry": model.entry,
-        "entry_object": _added(model.entry_object, sections),
-        "entry_llvm_ir": _added(model.entry_llvm_ir.encode(), sections),
+        "entry_object": sections.add(model.entry_object),
+        "entry_llvm_ir": sections.add(model.entry_llvm_ir.encode()),
         "functions": [_function_json(function, sections) for function in model.functions],
         "alternatives": {
             symbol: [_function_json(function, sections) for function in functions]
             for symbol, functions in model.alternatives.items()
         },
         "constants": [
-            {"shape": array.shape, "dtype": str(dtype(array.dtype)), "section": _added(array, sections)}
+            {"shape": array.shape, "dtype": str(dtype(array.dtype)), "section": sections.add(array)}
             for array in model.constants
         ],
         "precision": model.precision,
@@ -254,12 +249,12 @@ def model_content(model: CompiledModel, sections: list[Section]) -> dict[str, An
     }
 
 
-def _function_json(function: CompiledFunction, sections: list[Section]) -> dict[str, Any]:
+def _function_json(function: CompiledFunction, sections: SectionList) -> dict[str, Any]:
     return function.to_json() | {
-        "object": _added(function.object, sections),
-        "llvm_ir": _added(function.llvm_ir.encode(), sections),
-        "loop_ir": _added(function.loop_ir.encode(), sections),
-        "source_text": _added(function.source_text.encode(), sections),
+        "object": sections.add(function.object),
+        "llvm_ir": sections.add(function.llvm_ir.encode()),
+        "loop_ir": sections.add(function.loop_ir.encode()),
+        "source_text": sections.add(function.source_text.encode()),
     }
 
 

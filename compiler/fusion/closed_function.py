@@ -29,7 +29,7 @@ MAX_NAME = 80
 
 def is_inlined_constant(node: Node) -> bool:
     """Constants of one element stand in the code, but for what numbers are quantized by; others are arguments."""
-    return isinstance(node, Constant) and node.value.size == 1
+    return isinstance(node, Constant) and node.size == 1
 
 
 def arguments_of(group: Group) -> tuple[Node, ...]:
@@ -47,7 +47,7 @@ def _quantized_by(call: Call) -> Iterable[Node]:
     if call.op not in (QUANTIZE, DEQUANTIZE):
         return ()
     constants = (a for a in call.args[1:] if isinstance(a, Constant))
-    return (a for a in constants if a.value.size != 1 or a.value.item() not in (0, 1))
+    return (a for a in constants if a.size != 1 or a.value.item() not in (0, 1))
 
 
 def names_of(dimensions: Mapping[Expr, Symbol]) -> dict[str, Expr]:

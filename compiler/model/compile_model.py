@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ...artifact.block import Least, ModelStep, RunBlock, RunStage
 from ...artifact.extents import Extent, dimensions_in
@@ -25,6 +26,7 @@ from ..selection.choices import warn_of_refusals
 from ..settings import CompileSettings
 from ..symbols import Symbol, bounds_of, checked_extents, dimension_names, with_batch_size, with_born_names
 from .alternatives import alternatives_of, as_alternative
+from .constant_arrays import Array, ConstantArrays
 from .control import ControlCompiler
 from .parts import Parts, take_apart
 from .placement import Placement, place_values, step_result, tensor_spec
@@ -34,6 +36,8 @@ from .units import Unit, type_of, units_of
 from .workers import Job, Workers, compile_all, log_counts
 
 _log = logging.getLogger("loopwright.compile_engine")
+Keep: TypeAlias = Callable[[str, Iterable[Array]], None]
+"""Called with the name of a model and the arrays of its constants, which come as they are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,14 @@ def compile_model(
     jobs: int | None = None,
     progress: Progress | bool | None = False,
     evaluate: Evaluate | None = None,
+    keep: Keep | None = None,
 ) -> CompiledModel:
     """Compile a graph function; each run chooses the dimensions that are symbolic.
 
     ``jobs`` is the number of processes (default: one a core). ``progress`` is as for ``progress_shown``, which counts
-    functions. ``evaluate`` runs what depends on constants alone; without it that is computed at each run. Raises
-    ``ModelError`` for dimensions that the inputs do not tell or operators do not take, ``RuntimeArgumentError`` for
-    ``jobs`` that are no positive number.
+    functions. ``evaluate`` runs what depends on constants alone; without it that is computed at each run. ``keep`` is
+    given the arrays of constants before there is a model that has them. Raises ``ModelError`` for dimensions that the
+    inputs do not tell or operators do not take, ``RuntimeArgumentError`` for ``jobs`` that are no positive number.
     """
     count = job_count(jobs)
     name, output_names, forms = function.name, function.output_names, function.forms
@@ -76,11 +81,14 @@ def compile_model(
     with progress_shown(f"compiling {name}", progress) as advance, Workers(count) as workers:
         workers.start_ahead(handed_on[0])
         graph = timed(run_graph_passes, handed_on.pop(), settings, evaluate)
-        parts = timed(share_code, take_apart(graph, settings.unfused), settings)
-        work = timed(_work_of, list(parts.kernels()), settings)
-        compiled = timed(_compile, work, workers, advance)
-    names = output_names or tuple(f"output{k}" for k in range(len(parts.results)))
-    model = timed(_assemble, name, names, parts, compiled, settings)
+        with ConstantArrays(graph) as arrays:
+            if keep is not None:
+                keep(name, arrays)
+            parts = timed(share_code, take_apart(graph, settings.unfused), settings)
+            work = timed(_work_of, list(parts.kernels()), settings)
+            compiled = timed(_compile, work, workers, advance)
+            names = output_names or tuple(f"output{k}" for k in range(len(parts.results)))
+            model = timed(_assemble, name, names, parts, compiled, arrays, settings)
     return replace(model, forms=forms, grouped_inputs=grouped[0], grouped_outputs=grouped[1], string_inputs=strings)
 
 
@@ -102,6 +110,7 @@ def _assemble(
     output_names: Sequence[str],
     parts: Parts,
     compiled: _Compiled,
+    arrays: ConstantArrays,
     settings: CompileSettings,
 ) -> CompiledModel:
     """The steps on values whose slots and memory are planned, and the entry that calls them."""
@@ -121,7 +130,7 @@ def _assemble(
             tensor_spec(name, with_batch_size(type_of(value), graph), names)
             for name, value in zip(output_names, parts.results, strict=True)
         ),
-        constants=plan.constants,
+        constants=tuple(map(arrays.of, plan.constants)),
         functions=tuple({f.symbol: f for f in (*control.inner.values(), *functions)}.values()),
         body=body,
         entry=entry.entry,

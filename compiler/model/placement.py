@@ -6,9 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy.typing as npt
 
 from ...artifact.block import (
     Birth,
@@ -22,9 +19,7 @@ from ...artifact.block import (
 )
 from ...artifact.extents import Extent, extent_of
 from ...artifact.function import TensorSpec
-from ...base.aligned import aligned
 from ...base.errors import ModelError
-from ...base.mapped import in_memory
 from ...graph.node import Constant, Function, ImportedValue, Var
 from ...graph.types import TensorType, Type
 from ...ir.contents import free_vars
@@ -57,7 +52,7 @@ class Placement:
     layout: FrameLayout
     slots: Mapping[Value, int]
     dims: Mapping[Expr, int]
-    constants: tuple[npt.NDArray[Any], ...]
+    constants: tuple[Constant, ...]
     stages: tuple[StagePlan, ...]
     known: Mapping[str, int]
     """The number of the stage that a dimension is known from, by its name; 0 for those that are not there."""
@@ -87,9 +82,9 @@ def place_values(
     fixed = [*((p, 0) for p in function.params), *results, *constants]
     placer = _Placer(stages, names, views, {value: slot for slot, value in enumerate(fixed)}, layout)
     placer.place(results)
-    arrays = tuple(aligned(in_memory(c[0].value)) for c in constants if isinstance(c[0], Constant))
+    nodes = tuple(node for node, _ in constants if isinstance(node, Constant))
     known = {names[symbol]: number for symbol, number in placer.known.items()}
-    return Placement(layout, placer.slots, placer.dims, arrays, tuple(stages), known)
+    return Placement(layout, placer.slots, placer.dims, nodes, tuple(stages), known)
 
 
 def _stages(ordered: Sequence[Ordered]) -> list[StagePlan]:

@@ -32,7 +32,7 @@ def _to_lift(body: Function) -> Iterator[Constant]:
     """Constants that have to be in memory: several elements, and what a body gives, or hands on to a body in it."""
     for node in post_order(body.body):
         in_memory = node is body.body or bool(bodies_of(node))
-        yield from (n for n in inputs(node) if isinstance(n, Constant) and (in_memory or n.value.size != 1))
+        yield from (n for n in inputs(node) if isinstance(n, Constant) and (in_memory or n.size != 1))
 
 
 def _over(body: Function, constants: tuple[Constant, ...]) -> Function:

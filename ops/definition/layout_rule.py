@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy.typing as npt
 
 from ...base.aligned import aligned
+from ...base.dtype import dtype
 from ...base.errors import LoopwrightError
 from ...base.mapped import give_back
 from ...base.target import Target
+from ...graph.deferred_constant import DeferredConstant
 from ...graph.layout import Layout
 from ...graph.node import Call, Constant
-from ...graph.types import TensorType, Type
+from ...graph.types import TensorType, Type, tensor_type
 from ...ir.constants import ONE
 from ...ir.expr import Expr
 
@@ -71,13 +73,19 @@ class Packed:
     def __str__(self) -> str:
         return str(self.make)
 
-    def packed(self, constant: Constant) -> Constant:
-        """Raises ``LoopwrightError`` if the rule that asks for it is wrong about the type."""
-        made = Constant(aligned(self.make(constant.value)), constant.name)
-        give_back(constant.value)
-        if made.type is not self.type:
-            raise LoopwrightError(f"{self.make} should pack {constant.type} to {self.type}, but it gives {made.type}")
-        return made
+    def packed(self, constant: Constant) -> DeferredConstant:
+        """The constant in that form, which is made when it is needed: its value raises ``LoopwrightError`` if the rule
+        that asks for it is wrong about the type."""
+
+        def make() -> npt.NDArray[Any]:
+            made = aligned(self.make(constant.value))
+            give_back(constant.value)
+            kind = tensor_type(made.shape, dtype(made.dtype))
+            if kind is not self.type:
+                raise LoopwrightError(f"{self.make} should pack {constant.type} to {self.type}, but it gives {kind}")
+            return made
+
+        return DeferredConstant(make, self.type, constant.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,8 @@ import mmap
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import onnx
@@ -13,9 +15,13 @@ from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
 from loopwright.api import compile as compile_step
+from loopwright.api import model_cache
 from loopwright.api.model_cache import VARIABLE
+from loopwright.artifact import cache as cache_module
 from loopwright.artifact.cache import disk_cache
+from loopwright.artifact.section_file import SectionList
 from loopwright.cli import main
+from loopwright.compiler.model import compile_model as compile_model_module
 from loopwright.ops.definition import foreign_code
 from loopwright.runtime.library import model_content
 
@@ -69,17 +75,24 @@ def models(cache):
     return [entry for entry in cache.entries() if entry.about().kind == "model"]
 
 
+def mapped_files(cache):
+    return [p for p in (cache.folder / "mapped").rglob("*") if p.is_file()]
+
+
 def mapped_file(cache):
-    (file,) = [p for p in (cache.folder / "mapped").rglob("*") if p.is_file()]
+    (file,) = mapped_files(cache)
     return file
 
 
 def test_a_model_is_compiled_once_and_found_as_it_was_made(path, compilations):
     first, second = lw.compile(path), lw.compile(path)
     assert compilations == ["network"]
-    made, found = [], []
+    made, found = SectionList(), SectionList()
     assert model_content(second.model, found) == model_content(first.model, made)
-    assert all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in zip(made, found, strict=True))
+    assert all(
+        np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b
+        for a, b in zip(made.sections, found.sections, strict=True)
+    )
     np.testing.assert_allclose(result(second), np.maximum(X.astype(np.float64) @ WEIGHT, 0), rtol=1e-5, atol=1e-5)
     assert second.source == path
     assert [part.name for part in second.timings.parts] == ["model_entry", "find_model"]
@@ -189,7 +202,59 @@ def test_whole_models_can_be_left_out(path, cache, monkeypatch):
     assert cache.entries()
 
 
-@pytest.mark.parametrize("cut", [0, 10, 200, -1], ids=["empty", "magic", "header", "sections"])
+def test_constants_are_written_while_functions_are_compiled(path, cache, monkeypatch):
+    weight = np.ones((12, 1 << 15), np.float32)
+    onnx.save(network(weight), path)
+    seen = []
+    compile_all = compile_model_module.compile_all
+
+    def compiled(work, workers, progress):
+        deadline = time.monotonic() + 60
+        while not (sizes := [s for file in mapped_files(cache) if (s := file.stat().st_size) >= weight.nbytes]):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        seen.extend(sizes)
+        return compile_all(work, workers, progress)
+
+    monkeypatch.setattr(compile_model_module, "compile_all", compiled)
+    lw.compile(path, jobs=1)
+    (before,) = seen
+    assert weight.nbytes <= before < mapped_file(cache).stat().st_size < 2 * weight.nbytes
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt, ValueError])
+def test_nothing_is_left_of_a_model_that_could_not_be_compiled(path, cache, monkeypatch, error):
+    threads = threading.active_count()
+
+    def failing(*_):
+        raise error
+
+    monkeypatch.setattr(compile_model_module, "compile_all", failing)
+    with pytest.raises((error, lw.OutOfMemoryError)):
+        lw.compile(path, jobs=1)
+    assert not models(cache)
+    assert not mapped_files(cache)
+    assert threading.active_count() == threads
+
+
+def test_a_disk_with_little_room_gets_no_model(path, cache, monkeypatch):
+    monkeypatch.setattr(cache_module, "_FREE_AT_LEAST", 1 << 60)
+    assert result(lw.compile(path, jobs=1)).shape == (5, 8)
+    assert not models(cache)
+    assert not mapped_files(cache)
+
+
+def test_files_are_told_apart_by_all_their_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr(model_cache, "_PIECE", 4)
+    texts = [b"", b"abcd", b"abcde", b"abcdabcd", b"abcdabce", b"abceabcd", b"abcdabcdabcd"]
+    digests = set()
+    for number, text in enumerate(texts):
+        (tmp_path / str(number)).write_bytes(text)
+        digests.add(model_cache._File.of(tmp_path / str(number)).digest)
+    assert len(digests) == len(texts)
+
+
+@pytest.mark.parametrize("cut", [0, 10, 200, -1], ids=["empty", "magic", "sections", "header"])
 def test_a_file_that_is_cut_short_is_made_anew(path, cache, compilations, caplog, cut):
     lw.compile(path)
     file = mapped_file(cache)

@@ -17,7 +17,7 @@ from pathlib import Path
 import onnx
 
 import loopwright as lw
-from loopwright.artifact.section_file import _DIGEST_BYTES, _START, MAGIC
+from loopwright.artifact.section_file import _START, MAGIC
 from loopwright.frontend.stored_weights import parse_without_weights
 
 MEMORY = 8 << 30
@@ -106,12 +106,13 @@ def damaged_library(data, others, rng):
     """Bytes changed, or the header changed and its digest made to fit."""
     if rng.random() < 0.5:
         return damaged_bytes(data, others, rng)
-    size = int.from_bytes(data[len(MAGIC) : _START - _DIGEST_BYTES], "little")
-    header = json.loads(data[_START : _START + size])
+    begin = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little")
+    header = json.loads(data[begin:])
     for _ in range(rng.choice((1, 1, 2, 4))):
         damaged_json(header, rng)
     text = json.dumps(header).encode()
-    return MAGIC + len(text).to_bytes(8, "little") + sha256(text).digest() + text + data[_START + size :]
+    numbers = (number.to_bytes(8, "little") for number in (begin, len(text)))
+    return b"".join((MAGIC, *numbers, sha256(text).digest(), data[_START:begin], text))
 
 
 def damaged_json(node, rng):

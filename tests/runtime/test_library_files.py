@@ -4,13 +4,14 @@ import mmap
 import random
 import tempfile
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import loopwright as lw
-from loopwright.artifact.section_file import write_sections
+from loopwright.artifact.section_file import FORMAT, MAGIC, write_sections
 from loopwright.base.aligned import ARENA_ALIGNMENT
 
 X = np.arange(-6, 6, dtype=np.float32).reshape(2, 6)
@@ -138,6 +139,14 @@ def test_foreign_files_are_refused(data, tmp_path):
     (tmp_path / "foreign").write_bytes(data)
     with pytest.raises(lw.ModelError, match="no library of this version"):
         lw.load(tmp_path / "foreign")
+
+
+def test_a_file_with_its_header_first_as_formats_up_to_15_had_it_is_told_of(tmp_path):
+    header = b'{"format": 15, "sections": [], "content": {}}'
+    old = MAGIC + len(header).to_bytes(8, "little") + sha256(header).digest() + header
+    (tmp_path / "old.lwlib").write_bytes(old)
+    with pytest.raises(lw.ModelError, match=f"it has a format before {FORMAT}, which this version reads"):
+        lw.load(tmp_path / "old.lwlib")
 
 
 def test_a_library_for_another_machine_is_refused_with_what_is_missing(library, tmp_path):
