@@ -19,12 +19,11 @@ from ..graph.visit import post_order
 from ..ir import expr
 from ..ir.build import index_var
 from ..ir.constants import const_int
-from ..ir.contents import free_vars
+from ..ir.contents import free_vars, substitute
 from ..ir.expr import Dimension, Expr
 from ..ir.facts import nonnegative, prove
 from ..ir.makers import as_index
 from ..ir.simplify import simplify
-from ..ir.visit import substitute
 from ..ops.definition.registry import op_of
 
 Symbol = expr.Var

@@ -15,14 +15,13 @@ from ..graph.node import Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ir.build import index_var
 from ..ir.constants import ONE, ZERO
-from ..ir.contents import free_vars
+from ..ir.contents import free_vars, substitute
 from ..ir.expr import Expr
 from ..ir.expr import Var as Symbol
 from ..ir.extent_bounds import bounds_of
 from ..ir.facts import nonnegative, prove
 from ..ir.makers import as_index, maximum
 from ..ir.simplify import simplify
-from ..ir.visit import substitute
 from ..ops.families.open_extents import open_slice
 from ..ops.families.pad import pad_by_extents
 from ..ops.families.reshape import reshape

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from .expr import Binary, Call, Expr, ExprNode, IfThenElse, Let, Load, Reduce, Select, TensorRead, Var
 from .stmt import For, LetStmt, Stmt, StmtNode, Store
-from .visit import Node, children, walk
+from .visit import N, Node, children, rewrite, walk
 
 E = TypeVar("E", bound=ExprNode)
 _MARKED: tuple[type[ExprNode], ...] = (Load, IfThenElse, Select, Let, Reduce, TensorRead, Call)
@@ -159,6 +159,18 @@ def bound_vars(node: Node) -> tuple[Var, ...]:
             return tuple(axis.var for axis in node.axes)
         case _:
             return ()
+
+
+def substitute(root: N, values: Mapping[Var, Expr]) -> N:
+    """Replace variables by expressions. Bound variables are unique by creation, so nothing can be captured."""
+    if not values:
+        return root
+    replaced = values.keys()
+
+    def without_any(node: Node) -> bool:
+        return isinstance(node, ExprNode) and replaced.isdisjoint(variables_of(node))
+
+    return rewrite(root, lambda node: values.get(node) if isinstance(node, Var) else None, stays=without_any)
 
 
 def statements_of(root: Stmt) -> Iterator[Stmt]:

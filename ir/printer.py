@@ -67,6 +67,9 @@ _PRECEDENCE = {
 MAX_NODES = 100_000
 """An expression with more nodes than this, written out as a tree, is cut short: shared parts can make it endless."""
 
+LONGEST_KEPT = 200
+"""Texts of so many characters are kept: the parts of expressions occur again and again."""
+
 _Text: TypeAlias = Generator[tuple[Expr, int], str, str]
 Marker = Callable[[Stmt], str | None]
 """Gives a note to print behind a statement's first line, or None."""
@@ -78,6 +81,7 @@ class Printer:
     def __init__(self, marker: Marker | None = None) -> None:
         self._names: dict[object, str] = {}
         self._taken: set[str] = set()
+        self._texts: dict[Expr, tuple[str, int]] = {}
         self._marker = marker
 
     def name(self, thing: Var | Buffer) -> str:
@@ -112,15 +116,21 @@ class Printer:
                 stack.pop()
                 text = done.value
                 continue
+            value, level = request
+            if value in self._texts:
+                text = _in_parentheses(*self._texts[value], level)
+                continue
             budget -= 1
             text = "" if budget > 0 else "…"
             if budget > 0:
-                stack.append(self._expr(*request))
+                stack.append(self._expr(value, level))
         return text
 
     def _expr(self, value: Expr, level: int) -> _Text:
         text, own = yield from self._bare(value)
-        return f"({text})" if own < level else text
+        if len(text) <= LONGEST_KEPT:
+            self._texts[value] = text, own
+        return _in_parentheses(text, own, level)
 
     def _infix(self, op: str, a: Expr, b: Expr) -> Generator[tuple[Expr, int], str, tuple[str, int]]:
         own = _PRECEDENCE[op]
@@ -266,6 +276,11 @@ class Printer:
         """The text of a function: its line of parameters, and its body indented."""
         params = [self.declaration(p) if isinstance(p, Buffer) else f"{self.name(p)}: {p.dtype}" for p in func.params]
         return "\n".join([f"def {func.name}({', '.join(params)}):", *self.stmt(func.body, INDENT)])
+
+
+def _in_parentheses(text: str, own: int, level: int) -> str:
+    """A text, in parentheses if it binds less tightly than it has to."""
+    return f"({text})" if own < level else text
 
 
 def _const_text(value: Const) -> tuple[str, int]:

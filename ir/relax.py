@@ -9,7 +9,7 @@ from operator import add
 from typing import TypeAlias
 
 from .constants import ONE, ZERO
-from .contents import nodes_of, reads_memory, reads_tensors, variables_of
+from .contents import nodes_of, reads_memory, reads_tensors, substitute, variables_of
 from .expr import (
     Binary,
     Call,
@@ -30,7 +30,6 @@ from .facts import NO_FACTS, Facts, negate
 from .linear import Linear, Term, expr_of, linear_of, monomial_key
 from .makers import maximum, minimum
 from .simplify import simplify
-from .visit import substitute
 
 Range: TypeAlias = tuple[Expr, Expr]
 _Half: TypeAlias = "tuple[Expr | None, Expr | None]"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
@@ -151,12 +151,16 @@ class NodeParts(NamedTuple):
 
 
 def rewrite(
-    root: N, fn: Callable[[Node], Node | None], parts_of: Callable[[Node], NodeParts | None] | None = None
+    root: N,
+    fn: Callable[[Node], Node | None],
+    parts_of: Callable[[Node], NodeParts | None] | None = None,
+    stays: Callable[[Node], bool] | None = None,
 ) -> N:
     """Rebuild bottom-up: children first, then ``fn(node)``, whose None means "unchanged".
 
     ``fn`` sees each distinct node once, with its children already rewritten. The result of ``fn`` is not visited again.
-    ``parts_of`` tells of what else than their children some nodes are to be made, None of others.
+    ``parts_of`` tells of what else than their children some nodes are to be made, None of others. What ``stays`` says
+    of is left as it is, and not looked into.
     """
     done: dict[int, Node] = {}
 
@@ -169,6 +173,9 @@ def rewrite(
         node, ready = stack.pop()
         key = id(node)
         if key in done:
+            continue
+        if stays is not None and stays(node):
+            done[key] = node
             continue
         kind: Any = type(node)
         children_of = _children_of(kind)
@@ -189,13 +196,6 @@ def rewrite(
         done[key] = rebuilt if result is None else result
         keep.append(node)
     return cast(N, done[id(root)])
-
-
-def substitute(root: N, values: Mapping[Var, Expr]) -> N:
-    """Replace variables by expressions. Bound variables are unique by creation, so nothing can be captured."""
-    if not values:
-        return root
-    return rewrite(root, lambda node: values.get(node) if isinstance(node, Var) else None)
 
 
 def buffers_accessed(root: Node) -> tuple[Buffer, ...]:

@@ -24,6 +24,7 @@ from ..base.dtype import INDEX
 from ..base.errors import ScheduleError
 from ..ir.build import index_var
 from ..ir.constants import ONE, ZERO, const, const_int
+from ..ir.contents import substitute
 from ..ir.expr import Binary, BinaryOp, Const, Expr, Var
 from ..ir.facts import Facts, prove
 from ..ir.linear import linear_of
@@ -31,7 +32,7 @@ from ..ir.makers import as_index, maximum
 from ..ir.printer import expr_text
 from ..ir.relax import Limits
 from ..ir.simplify import simplify
-from ..ir.visit import substitute, walk
+from ..ir.visit import walk
 
 MAX_ENUMERATED = 1 << 16
 """Most elements for which it is tried out whether all get positions of their own, where no proof is found."""

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from ..base.errors import ExpressionError
 from ..ir.build import index_var
 from ..ir.constants import ONE, ZERO, const_int
+from ..ir.contents import substitute
 from ..ir.expr import Axis, Expr, IfThenElse, Reduce, ReduceVar, TensorRead, Var
 from ..ir.makers import as_index
 from ..ir.simplify import simplify
-from ..ir.visit import substitute, walk
+from ..ir.visit import walk
 from .tensor import ComputeOp, Tensor, make_compute
 
 

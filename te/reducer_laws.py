@@ -14,11 +14,11 @@ import numpy as np
 
 from ..ir.build import index_var, make_buffer
 from ..ir.constants import ZERO
+from ..ir.contents import substitute
 from ..ir.expr import Combiner, Expr, Load, Var
 from ..ir.interpret import interpret
 from ..ir.makers import as_index
 from ..ir.stmt import For, PrimFunc, Store, seq
-from ..ir.visit import substitute
 
 SAMPLES = 48
 ROUNDINGS = 64

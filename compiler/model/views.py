@@ -13,11 +13,10 @@ from dataclasses import dataclass, field
 
 from ...graph.node import Call
 from ...ir.constants import ZERO
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.simplify import simplify
-from ...ir.visit import substitute
 from ...ops.definition.memory_view import MemoryView, RunOfArgument, RunsOfResult
 from ...ops.definition.registry import op_of
 from ..symbols import symbols_of

@@ -12,14 +12,14 @@ from functools import reduce
 from operator import mul
 
 from ...ir.constants import ONE, ZERO
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Axis, Binary, Expr, Reduce, TensorRead, Var
 from ...ir.facts import Facts, prove
 from ...ir.linear import linear_of
 from ...ir.makers import maximum
 from ...ir.relax import Limits, Range
 from ...ir.simplify import simplify
-from ...ir.visit import Node, rewrite, substitute, walk
+from ...ir.visit import Node, rewrite, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..relations import RoundUpRelation

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ...ir.contents import substitute
 from ...ir.expr import Expr, TensorRead, Var
-from ...ir.visit import rewrite, substitute, tensor_reads
+from ...ir.visit import rewrite, tensor_reads
 from ...te.tensor import ComputeOp, ExternOp, ScanOp, Tensor
 from ..stage import Inlined
 from ..state import ScheduleState, once

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...ir.constants import ZERO
+from ...ir.contents import substitute
 from ...ir.expr import Axis, Expr, Reduce, TensorRead, Var
 from ...ir.facts import Facts
 from ...ir.relax import Range
-from ...ir.visit import substitute
 from ..stage import Stage
 from .loops import StageLoops
 from .nesting import Reads

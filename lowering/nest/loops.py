@@ -9,10 +9,10 @@ from typing import assert_never
 from ...base.dtype import INDEX
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const, const_int
+from ...ir.contents import substitute
 from ...ir.expr import Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
-from ...ir.visit import substitute
 from ..relations import AccumulateRelation, FactorRelation, FuseRelation, RoundUpRelation, SplitRelation, Tail
 from ..stage import Stage
 from .rounding import axis_behind, made_of, rounded_axes

@@ -14,13 +14,14 @@ from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides, index_var
 from ...ir.constants import ONE, TRUE, ZERO, const, const_int
+from ...ir.contents import substitute
 from ...ir.expr import Axis, Compare, Expr, Load, Var
 from ...ir.facts import Facts
 from ...ir.linear import Linear, expr_of, linear_of
 from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt, Store
-from ...ir.visit import Node, buffers_accessed, children, substitute, walk
+from ...ir.visit import Node, buffers_accessed, children, walk
 from ..passes.flatten_buffers import flat_view
 from ..passes.guards import conjuncts, margin_of
 from ..passes.linear import affine_in, difference

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ...base.errors import InternalError
 from ...ir.constants import ONE, TRUE, ZERO, const, const_int
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Expr, Select, Var
 from ...ir.facts import Facts, prove
 from ...ir.makers import logical_and, maximum, minimum
 from ...ir.relax import Range, lower_bounds, upper_bounds
 from ...ir.simplify import simplify
-from ...ir.visit import substitute, tensor_reads
+from ...ir.visit import tensor_reads
 from ...te.tensor import ExternOp
 from ..passes.guards import conjuncts
 from ..stage import At, Stage

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
 from ...ir.constants import ONE, TRUE, ZERO, const_int
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Expr, Var
 from ...ir.facts import prove
 from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt
-from ...ir.visit import buffers_accessed, substitute
+from ...ir.visit import buffers_accessed
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..relations import RoundUpRelation

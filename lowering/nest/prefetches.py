@@ -7,13 +7,13 @@ from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const, const_int
-from ...ir.contents import divisions_of, reads_tensors, variables_of
+from ...ir.contents import divisions_of, reads_tensors, substitute, variables_of
 from ...ir.expr import Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify
 from ...ir.stmt import For, PrefetchStmt, Stmt, seq
-from ...ir.visit import substitute, tensor_reads
+from ...ir.visit import tensor_reads
 from ...te.tensor import Tensor
 from ..passes.linear import difference
 from ..stage import PrefetchAt, Stage

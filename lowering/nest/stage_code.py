@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.buffer import Buffer
 from ...ir.constants import ZERO
+from ...ir.contents import substitute
 from ...ir.expr import Expr, Load, Reduce, TensorRead, Var
 from ...ir.stmt import CallExtern, LetStmt, Stmt, Store, seq
-from ...ir.visit import Node, rewrite, substitute, with_views
+from ...ir.visit import Node, rewrite, with_views
 from ...te.tensor import ExternOp, Tensor
 from ..stage import Stage
 from ..state import ScheduleState

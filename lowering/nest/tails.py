@@ -16,12 +16,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.constants import FALSE, ONE, TRUE, const_int
-from ...ir.contents import bound_vars, free_vars, reads_memory
+from ...ir.contents import bound_vars, free_vars, reads_memory, substitute
 from ...ir.expr import Compare, Expr, Var
 from ...ir.facts import Facts, prove
 from ...ir.simplify import simplify
 from ...ir.stmt import PLAIN_TAIL, CallExtern, Evaluate, For, If, Stmt, StmtNode, Store, seq
-from ...ir.visit import Node, children, rewrite, substitute, walk, with_children
+from ...ir.visit import Node, children, rewrite, walk, with_children
 from ..passes.context import inside_loop
 from ..passes.copying import fresh_copy
 from ..passes.guards import Guard, conditions_in, guard_of

@@ -17,12 +17,12 @@ from dataclasses import replace
 
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const_int
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Binary, Expr, Var
 from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
 from ...ir.stmt import For, LetStmt, Stmt, Store
-from ...ir.visit import substitute, walk
+from ...ir.visit import walk
 from .folding import add, multiply, subtract
 
 MOST_STORES = 8

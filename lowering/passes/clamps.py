@@ -110,9 +110,10 @@ class ClampFinder:
             return bool(values) and all(value is not None and value >= 0 for value in values)
 
         def decided(node: Node) -> Expr | None:
-            if not isinstance(node, ExprNode) or not sides_of(node) or hot.isdisjoint(variables_of(node)):
+            sides = sides_of(node)
+            if not sides or not isinstance(node, ExprNode) or hot.isdisjoint(variables_of(node)):
                 return None
-            for side in sides_of(node):
+            for side in sides:
                 guards = [guard_of(loop, condition, inner) for condition in side.conditions]
                 usual = [guard for guard in guards if guard is not None and holds(guard.worst)]
                 if len(usual) == len(guards):
@@ -120,7 +121,7 @@ class ClampFinder:
                     return side.value
             return None
 
-        rewrite(value, decided)
+        rewrite(value, decided, stays=lambda node: isinstance(node, ExprNode) and hot.isdisjoint(variables_of(node)))
 
     def _value(self, e: Expr, others: Mapping[Expr, Interval] = MappingProxyType({})) -> int | None:
         """An expression's value at the usual ones of its variables, but for some ``others``."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const
-from ...ir.contents import bindings_in, chooses, reads_memory, variables_of
+from ...ir.contents import bindings_in, chooses, reads_memory, substitute, variables_of
 from ...ir.expr import Compare, Expr, IfThenElse, Logical, Select, Var
 from ...ir.stmt import For, If, Seq, StmtNode
-from ...ir.visit import Node, children, substitute
+from ...ir.visit import Node, children
 from .folding import add, negate, subtract
 from .linear import affine_in
 
@@ -113,6 +113,8 @@ def guard_of(
     """What a condition that stands inside the loops ``inner`` asks of the loop around them, if that can be said: to
     hold in all of their iterations, or, if that is the ``best``, in one. ``bound`` are the variables that the loop's
     body binds, if these are known."""
+    if reads_memory(condition) or not _mentions(condition, loop.var, inner):
+        return None
     margin = margin_of(condition)
     if margin is None:
         return None
@@ -128,6 +130,12 @@ def guard_of(
     if not (bindings_in(loop.body) if bound is None else bound).isdisjoint(variables):
         return None
     return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var))
+
+
+def _mentions(condition: Compare, var: Var, inner: tuple[For, ...]) -> bool:
+    """Whether a condition depends on a variable, perhaps by the ranges of the loops around it."""
+    parts = (condition, *(e for loop in inner for e in (loop.min, loop.extent)))
+    return any(var in variables_of(part) for part in parts)
 
 
 def margin_of(condition: Compare) -> Expr | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ...base.dtype import INDEX
 from ...ir.constants import ZERO, const
-from ...ir.contents import variables_of
+from ...ir.contents import substitute, variables_of
 from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
-from ...ir.visit import substitute
 from .folding import add, multiply
 
 
@@ -23,8 +22,11 @@ def affine_in(value: Expr, var: Var) -> tuple[int, Expr] | None:
     """``(factor, rest)`` with ``value = factor * var + rest``, ``rest`` free of ``var``; None if it is not so."""
     if var not in variables_of(value):
         return 0, value
-    term = linear_of(value).terms.get((var,))
-    factor = term.coefficient if term is not None else 0
+    terms = linear_of(value).terms
+    factor = terms[var,].coefficient if (var,) in terms else 0
     rest = substitute(value, {var: ZERO})
+    others = (atom for atoms in terms if len(atoms) > 1 or atoms[0] is not var for atom in atoms)
+    if not any(var in variables_of(atom) for atom in others):
+        return factor, rest
     matches = difference(value, add(multiply(const(factor, INDEX), var), rest)) == 0
     return (factor, rest) if matches else None

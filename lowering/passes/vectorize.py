@@ -12,7 +12,7 @@ from typing import assert_never
 
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const, const_int
-from ...ir.contents import reads_memory, statements_of
+from ...ir.contents import reads_memory, statements_of, substitute
 from ...ir.expr import MAX_LANES, Binary, Expr, Ramp, Var
 from ...ir.facts import NO_FACTS, Facts, negate
 from ...ir.makers import broadcast_to
@@ -34,7 +34,7 @@ from ...ir.stmt import (
     While,
     seq,
 )
-from ...ir.visit import Node, rewrite, substitute, with_body
+from ...ir.visit import Node, rewrite, with_body
 from .diagnostics import loop_error
 from .folding import add, both
 from .masks import any_lane

@@ -11,9 +11,10 @@ from ...base.dtype import DType
 from ...base.errors import ExpressionError
 from ...ir.build import index_var
 from ...ir.constants import ZERO, const, const_int
+from ...ir.contents import substitute
 from ...ir.expr import Axis, Expr, IfThenElse, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS
-from ...ir.visit import Node, rewrite, substitute
+from ...ir.visit import Node, rewrite
 from ...te.tensor import ComputeOp, ExternOp, Operation, StateOp, Tensor, make_compute, make_extern
 from ..nest.scans import scan_of, starting_place
 from ..report import literal, schedule_error

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from ...base.errors import ScheduleError
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO
+from ...ir.contents import substitute
 from ...ir.expr import Axis, Binary, Const, Expr, Reduce, TensorRead, Var
 from ...ir.facts import NO_FACTS, Facts, prove
 from ...ir.makers import logical_and, maximum, minimum
 from ...ir.relax import Limits, Range
 from ...ir.simplify import simplify
-from ...ir.visit import Node, rewrite, substitute, walk
+from ...ir.visit import Node, rewrite, walk
 from ...te.tensor import ComputeOp
 from ..index_map import IndexMap, Inverse, index_map
 from ..nest.read_ranges import LoopRanges, margin, reads_with_conditions

@@ -10,9 +10,10 @@ from typing import ClassVar
 from ...base.dtype import BOOL
 from ...ir.build import index_var
 from ...ir.constants import ZERO, const
+from ...ir.contents import substitute
 from ...ir.expr import Axis, Expr, IfThenElse, Reduce, Var
 from ...ir.makers import logical_and
-from ...ir.visit import substitute, tensor_reads
+from ...ir.visit import tensor_reads
 from ...te.reducer_laws import factoring_counterexample
 from ...te.tensor import ComputeOp, make_compute
 from ..nest.loops import derive_loops

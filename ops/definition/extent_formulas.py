@@ -16,12 +16,11 @@ from ...graph.node import Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.build import index_var
 from ...ir.constants import const, const_int
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Expr, Var
 from ...ir.extent_text import parse_extent
 from ...ir.makers import as_index
 from ...ir.operand import Operand
-from ...ir.visit import substitute
 from ...te.tensor import Tensor
 from .attrs import all_non_negative
 

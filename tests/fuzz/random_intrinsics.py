@@ -7,11 +7,12 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir.build import index_var
 from loopwright.ir.constants import ONE, ZERO, const, const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Axis, Load, Ramp, Reduce, TensorRead, Var
 from loopwright.ir.makers import as_index, broadcast_to, maximum, minimum
 from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import For, Store
-from loopwright.ir.visit import rewrite, substitute, walk
+from loopwright.ir.visit import rewrite, walk
 from loopwright.lowering.nest.bodies import inline_bodies
 from loopwright.lowering.nest.regions import loops_of
 from loopwright.te.tensor import make_compute, make_placeholder

@@ -7,10 +7,10 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 
 MAX_ELEMENTS = 400
 KINDS = ("int32", "float32", "float64", "int8", "uint8")

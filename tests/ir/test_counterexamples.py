@@ -9,13 +9,13 @@ import pytest
 from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var
 from loopwright.ir.constants import TRUE, const, const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Compare, Expr, Select, Var
 from loopwright.ir.facts import NO_FACTS, Facts
 from loopwright.ir.linear import linear_of
 from loopwright.ir.makers import maximum, minimum
 from loopwright.ir.proof_search import Search
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 
 I, J, M, N = (index_var(name) for name in "ijmn")
 NEST = NO_FACTS.with_condition(N > 0).with_condition(M >= 2).with_range(I, 0, N).with_range(J, I, M - I)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from loopwright import te
 from loopwright.ir.constants import const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.extent_text import names_of_formula, parse_extent
 from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 
 N, M = te.var("n"), te.var("m")
 NAMES = {"n": N, "m": M}

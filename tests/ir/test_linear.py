@@ -10,9 +10,9 @@ import pytest
 from loopwright.base.dtype import INT8
 from loopwright.ir.build import index_var
 from loopwright.ir.constants import ZERO, const
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Binary, Broadcast, Expr, Ramp, Unary, Var
 from loopwright.ir.linear import Linear, atoms_of, expr_of, linear_of, replace_atoms
-from loopwright.ir.visit import substitute
 
 VARS = [index_var(name) for name in "abcd"]
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const, const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Const, Expr, IfThenElse, Load, Select, Var
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.makers import cast, maximum, minimum
 from loopwright.ir.relax import lower_bounds, relax, upper_bounds
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 
 # Inner loops i and r run, the outer loop io and the size n stay.
 I, R, IO, N = (index_var(name) for name in ("i", "r", "io", "n"))

@@ -9,6 +9,7 @@ import pytest
 from loopwright.base.dtype import INDEX, INT8, UINT8, DType, dtype
 from loopwright.ir.build import index_var
 from loopwright.ir.constants import const, const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Cast, Expr, Select, Var
 from loopwright.ir.facts import NO_FACTS
 from loopwright.ir.interval import Interval
@@ -16,7 +17,6 @@ from loopwright.ir.makers import cast
 from loopwright.ir.scalar import eval_cast
 from loopwright.ir.simplify import helpers as h
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 
 I, J, N, K = (index_var(name) for name in ("i", "j", "n", "k"))
 FACTS = NO_FACTS.with_range(I, -5, 11).with_range(J, 0, 4).with_condition((N >= 1) & (N <= 6)).with_range(K, 0, N)

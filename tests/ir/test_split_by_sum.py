@@ -3,10 +3,10 @@
 import itertools
 
 from loopwright import te
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Const
 from loopwright.ir.facts import nonnegative
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 
 N, M = te.var("n"), te.var("m")
 TILES = (N * 3 + 12) // 13

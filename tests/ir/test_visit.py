@@ -5,9 +5,10 @@ from __future__ import annotations
 from loopwright.base.dtype import INT32
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import ONE, ZERO, const
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Binary, Const, Expr, Load, Var
 from loopwright.ir.stmt import Allocate, Evaluate, For, Launch, PrimFunc, Seq, Store, seq
-from loopwright.ir.visit import buffers_accessed, children, rewrite, substitute, walk, with_body
+from loopwright.ir.visit import buffers_accessed, children, rewrite, walk, with_body
 
 x, y, z = (Var(name, INT32) for name in "xyz")
 i, j, n = (index_var(name) for name in "ijn")

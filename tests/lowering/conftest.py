@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from loopwright.ir.build import index_var
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Const, Var
 from loopwright.ir.interpret import interpret
 from loopwright.ir.makers import as_index
 from loopwright.ir.stmt import For, IRModule, PrimFunc
 from loopwright.ir.verify import verify
-from loopwright.ir.visit import substitute, walk
+from loopwright.ir.visit import walk
 
 
 def loop(name, extent, body: Callable, kind="serial", low=0):

@@ -10,10 +10,11 @@ from loopwright import te
 from loopwright.base.dtype import INDEX
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const, const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import IfThenElse, Load, Var
 from loopwright.ir.simplify import simplify, simplify_func
 from loopwright.ir.stmt import For, If, LetStmt, Store, seq
-from loopwright.ir.visit import substitute, walk
+from loopwright.ir.visit import walk
 from loopwright.lowering.passes.loop_partition import loop_partition
 from loopwright.lowering.passes.vectorize import vectorize
 

@@ -7,9 +7,9 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.contents import substitute
 from loopwright.ir.row_major import ravel_index
 from loopwright.ir.verify import verify
-from loopwright.ir.visit import substitute
 
 
 def small(*shape):

@@ -8,9 +8,10 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.contents import substitute
 from loopwright.ir.simplify import simplify
 from loopwright.ir.stmt import Allocate
-from loopwright.ir.visit import substitute, walk
+from loopwright.ir.visit import walk
 from loopwright.lowering.index_map import index_map
 
 

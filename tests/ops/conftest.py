@@ -14,9 +14,9 @@ from loopwright.graph.node import Call, Constant, Tuple, TupleGet, Var
 from loopwright.graph.types import TensorType, TupleType, tensor_type
 from loopwright.graph.visit import post_order
 from loopwright.ir.constants import const_int
+from loopwright.ir.contents import substitute
 from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.definition.registry import op_of
 

@@ -4,10 +4,10 @@ import numpy as np
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ir.contents import substitute
 from loopwright.ir.extent_text import MAX_LENGTH
 from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 from loopwright.ops.definition.extent_formulas import as_formulas, extent_of_formula
 from loopwright.ops.families.assume_extent import assume_extent
 

@@ -7,9 +7,9 @@ import pytest
 import loopwright as lw
 from loopwright import te
 from loopwright.base.dtype import FLOAT32
+from loopwright.ir.contents import substitute
 from loopwright.ir.makers import as_index
 from loopwright.ir.simplify import simplify
-from loopwright.ir.visit import substitute
 from loopwright.ops.definition.condition import clause, condition_of
 
 m, n = te.var("m"), te.var("n")

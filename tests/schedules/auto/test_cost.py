@@ -10,9 +10,10 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir.build import index_var
 from loopwright.ir.constants import const
+from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Ramp
 from loopwright.ir.makers import as_index
-from loopwright.ir.visit import substitute, with_body
+from loopwright.ir.visit import with_body
 from loopwright.schedules.auto.cost.digits import split_digits
 from loopwright.schedules.auto.cost.footprint import LINE, accesses_of_lanes, footprint
 from loopwright.schedules.auto.cost.instructions import work_of
