@@ -130,7 +130,7 @@ def _assemble(
             tensor_spec(name, with_batch_size(type_of(value), graph), names)
             for name, value in zip(output_names, parts.results, strict=True)
         ),
-        constants=tuple(map(arrays.of, plan.constants)),
+        constants=timed(arrays.finished, plan.constants),
         functions=tuple({f.symbol: f for f in (*control.inner.values(), *functions)}.values()),
         body=body,
         entry=entry.entry,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
@@ -33,10 +33,9 @@ class ConstantArrays:
     def __exit__(self, *_: object) -> None:
         self._thread.shutdown(cancel_futures=True)
 
-    def of(self, constant: Constant) -> Array:
-        """The array of a constant, when it is made."""
-        made = self._arrays.get(constant)
-        return _array(constant) if made is None else made.result()
+    def finished(self, constants: Sequence[Constant]) -> tuple[Array, ...]:
+        """The arrays of some of the constants, when they are made. Raises what making them does."""
+        return tuple(self._arrays[c].result() if c in self._arrays else _array(c) for c in constants)
 
     def __iter__(self) -> Iterator[Array]:
         """All but those of one element, as they are made. Raises ``CancelledError`` when the block has ended."""
