@@ -52,8 +52,11 @@ class _File:
 
     @classmethod
     def of(cls, path: Path) -> Self | None:
-        """The file; None for one that cannot be read, of which others will tell."""
+        """The file; None for one that cannot be read, of which others will tell, and for what can be read once only, as
+        a pipe."""
         try:
+            if not path.is_file():
+                return None
             with path.open("rb") as file:
                 identity = _identity(os.fstat(file.fileno()))
                 return cls(path, _digest(file.fileno()), identity)
@@ -207,6 +210,8 @@ class _Writing:
 
     def _all(self, arrays: Iterable[Array]) -> Iterator[Section]:
         for array in arrays:
+            if self._rest.cancelled():
+                raise CancelledError
             self._sections.add(array)
             yield array
         constants = len(self._sections.sections)

@@ -29,7 +29,7 @@ class DeferredConstant(Constant):
 
     @property
     def value(self) -> Array:
-        """The array. Raises what making it does."""
+        """The array of this type, read-only; whoever asks first waits until it is made. Raises what making it does."""
         return self._once.made().value
 
     @property

@@ -244,6 +244,11 @@ def test_a_disk_with_little_room_gets_no_model(path, cache, monkeypatch):
     assert not mapped_files(cache)
 
 
+def test_a_pipe_is_no_file_to_be_digested(tmp_path):
+    os.mkfifo(tmp_path / "pipe.onnx")
+    assert model_cache._File.of(tmp_path / "pipe.onnx") is None
+
+
 def test_files_are_told_apart_by_all_their_pieces(tmp_path, monkeypatch):
     monkeypatch.setattr(model_cache, "_PIECE", 4)
     texts = [b"", b"abcd", b"abcde", b"abcdabcd", b"abcdabce", b"abceabcd", b"abcdabcdabcd"]
