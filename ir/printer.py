@@ -65,7 +65,8 @@ _PRECEDENCE = {
 }
 
 MAX_NODES = 100_000
-"""An expression with more nodes than this, written out as a tree, is cut short: shared parts can make it endless."""
+"""An expression with more nodes than this, written out as a tree, is cut short: shared parts can make it endless. Of a
+text that is kept, four characters count as a node."""
 
 LONGEST_KEPT = 200
 """Texts of so many characters are kept: the parts of expressions occur again and again."""
@@ -117,12 +118,14 @@ class Printer:
                 text = done.value
                 continue
             value, level = request
-            if value in self._texts:
-                text = _in_parentheses(*self._texts[value], level)
-                continue
-            budget -= 1
-            text = "" if budget > 0 else "…"
-            if budget > 0:
+            kept = self._texts.get(value)
+            budget -= 1 if kept is None else 1 + len(kept[0]) // 4
+            if budget <= 0:
+                text = "…"
+            elif kept is not None:
+                text = _in_parentheses(*kept, level)
+            else:
+                text = ""
                 stack.append(self._expr(value, level))
         return text
 
