@@ -183,6 +183,26 @@ def depthwise(x, weight, padding=0, strides=1, dilation=1):
     return y.reshape(len(x), -1, *y.shape[3:])
 
 
+UNREACHED = [((2,), (0, 1)), ((30,), (0, 1)), ((28, 28), (0, 0, 1, 1)), ((5, 64), (0, 0, 0, 1))]
+"""Extents and padding of which windows of 2 at a stride of 2 reach nothing."""
+
+
+@pytest.mark.parametrize("target", ["native", "x86-64", "x86-64-v3"])
+@pytest.mark.parametrize(("extents", "padding"), UNREACHED)
+def test_depthwise_rows_end_where_no_window_reaches_the_padding(extents, padding, target):
+    """The padded image then ends with its rows, and a copy of whole vectors would go on beyond them."""
+    rank, rng = len(extents), np.random.default_rng(0)
+    data = rng.standard_normal((2, 6, *extents)).astype(np.float32)
+    weight = rng.standard_normal((6, 1, *(2,) * rank)).astype(np.float32)
+    x = lw.var("x", data.shape)
+    conv = getattr(lw.nn, f"conv{rank}d")(x, lw.const(weight), groups=6, strides=2, padding=padding)
+    library = lw.compile(lw.Function([x], conv), target=target, jobs=1)
+    assert "conv.depthwise" in [c.implementation for f in library.functions for c in f.choices]
+    if TARGETS.get(target, True):
+        (y,) = lw.Engine(library)([data])
+        np.testing.assert_allclose(y, depthwise(data, weight, strides=2), rtol=1e-5, atol=1e-5)
+
+
 DEPTHWISE = {
     "of a row": (1, 6, 1, {"padding": 2}),
     "3×3": (2, 3, 1, {"padding": 1}),

@@ -134,6 +134,12 @@ def schedule_copies(
     return anchor.source
 
 
+def last_read(outputs: int, stride: int, reach: int, extent: int | None, pads: tuple[int, int]) -> int:
+    """The last position of an axis of the padded x in the last stride that windows reach, each ``reach`` far."""
+    last = ((outputs - 1) * stride + reach) // stride * stride + stride - 1
+    return last if extent is None else min(last, extent + sum(pads) - 1)
+
+
 def _what_is_read(
     x: Tensor, attrs: ConvAttrs, outputs: Sequence[int | None], window: Sequence[int | None]
 ) -> tuple[Tensor, tuple[int, ...]]:
@@ -148,9 +154,8 @@ def _what_is_read(
     steps = tuple(math.gcd(s, d) if r else s for s, d, r in zip(attrs.strides, attrs.dilation, reach, strict=True))
     positions = [attrs.data.position(axis) for axis in spatial_axes(rank)]
     ends = [const_int(x.shape[place]) for place in positions]
-    last = [((o - 1) * s + r) // s * s + s - 1 for o, s, r in zip(outs, attrs.strides, reach, strict=True)]
-    pads = [begin + end for begin, end in zip(attrs.padding[:rank], attrs.padding[rank:], strict=True)]
-    last = [e if n is None else min(e, n + p - 1) for e, n, p in zip(last, ends, pads, strict=True)]
+    pads = zip(attrs.padding[:rank], attrs.padding[rank:], strict=True)
+    last = [last_read(*of) for of in zip(outs, attrs.strides, reach, ends, pads, strict=True)]
     shape = list(x.shape)
     for place, end, step in zip(positions, last, steps, strict=True):
         shape[place] = as_index(end // step + 1)

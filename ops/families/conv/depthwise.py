@@ -29,7 +29,7 @@ from ...definition.cost import elements, moved
 from ...definition.strategy import OpStrategy
 from ..window import spatial_axes
 from .attrs import ConvAttrs
-from .definition import DefinedStages, definition
+from .definition import DefinedStages, definition, last_read
 from .flat import lanes_for
 from .problem import ConvProblem
 
@@ -199,12 +199,23 @@ class Depthwise:
 
     def _copy_beyond_rows(self, schedule: Schedule, anchor: DefinedStages, core: Tensor) -> Tensor:
         """What the sums read of x, with zeros beyond the end of its rows: the padded x has them, if it ends so."""
-        if anchor.copies and self.problem.attrs.padding[-1] and not self.is_open:
+        if anchor.copies and self._rows_end_in_padding:
             return anchor.source
         source = schedule.cache_read(anchor.source, "local", [core], pad=0)
         for copy in anchor.copies:
             schedule[copy].compute_inline()
         return source
+
+    @property
+    def _rows_end_in_padding(self) -> bool:
+        """Whether windows reach the padding behind the rows: their strides may end before it."""
+        extent = const_int(self.problem.x.shape[-1])
+        if self.is_open or extent is None:
+            return False
+        attrs = self.problem.attrs
+        pads = attrs.padding[len(self.outputs) - 1], attrs.padding[-1]
+        reach = (self.problem.window[-1] - 1) * attrs.dilation[-1]
+        return last_read(self.outputs[-1], attrs.strides[-1], reach, extent, pads) - pads[0] >= extent
 
     def _tail_of_copy(self, copy: str) -> Tail:
         """Rows of a copy go on to the end of their last vector, unless the first cache then no longer has room for an
