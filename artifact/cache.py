@@ -279,7 +279,7 @@ class _NoRoomError(Exception):
 
 
 def _fitting(sections: Iterable[Section], folder: int) -> Iterator[Section]:
-    """The sections, as far as the disk of a folder has room for them."""
+    """The sections. Raises ``_NoRoomError`` at the first one that the disk of a folder has little room for."""
     disk = os.fstatvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     for section in sections:

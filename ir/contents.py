@@ -1,4 +1,5 @@
-"""What is in an expression, or a statement: its variables, its loads, whether it makes choices.
+"""What is in an expression, or a statement: its variables, its loads, whether it makes choices; and other expressions
+in place of variables.
 
 Expressions remember what is in them: they are asked often, and share most of their parts.
 """

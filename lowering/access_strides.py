@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from ..base.dtype import INDEX
 from ..ir.constants import ONE, ZERO, const_int
-from ..ir.contents import free_vars
-from ..ir.expr import Axis, Binary, Expr, TensorRead, Var
+from ..ir.contents import divides, free_vars
+from ..ir.expr import Axis, Expr, TensorRead, Var
 from ..ir.facts import NO_FACTS, Facts
 from ..ir.linear import Linear, linear_of
 from ..ir.simplify import simplify
-from ..ir.visit import tensor_reads, walk
+from ..ir.visit import tensor_reads
 from .passes.folding import add, multiply
 
 
@@ -59,8 +59,7 @@ def _offset(read: TensorRead, facts: Facts = NO_FACTS) -> Linear:
     offset: Expr = ZERO
     for index, extent in zip(read.indices, read.tensor.shape, strict=True):
         offset = add(multiply(offset, extent), index)
-    divides = any(isinstance(node, Binary) and node.op in ("//", "%") for node in walk(offset))
-    return linear_of(simplify(offset, facts) if divides else offset)
+    return linear_of(simplify(offset, facts) if divides(offset) else offset)
 
 
 def _step(offset: Linear, var: Var) -> Linear | None:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.constants import FALSE, ONE, TRUE, const_int
-from ...ir.contents import bound_vars, free_vars, reads_memory, substitute
+from ...ir.contents import bindings_in, free_vars, reads_memory, substitute
 from ...ir.expr import Compare, Expr, Var
 from ...ir.facts import Facts, prove
 from ...ir.simplify import simplify
@@ -93,7 +93,7 @@ class _Cutter:
         if loop.extent is ONE:
             value = {loop.var: loop.min}
             return self.stmt(substitute(loop.body, value), place.with_value(loop.var, loop.min))
-        varying = place.lanes.union((loop.var,), *(bound_vars(node) for node in walk(loop.body)))
+        varying = place.lanes.union((loop.var,), bindings_in(loop.body))
         for condition, _ in _conditions(loop, place):
             test = simplify(place.cuts[condition], place.facts)
             if test is not FALSE and self._copies_left > 0 and not varying.intersection(free_vars(test)):

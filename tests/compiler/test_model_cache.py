@@ -203,7 +203,7 @@ def test_whole_models_can_be_left_out(path, cache, monkeypatch):
 
 
 def test_constants_are_written_while_functions_are_compiled(path, cache, monkeypatch):
-    weight = np.ones((12, 1 << 15), np.float32)
+    weight = np.ones((12, 1 << 17), np.float32)
     onnx.save(network(weight), path)
     seen = []
     compile_all = compile_model_module.compile_all

@@ -187,7 +187,7 @@ UNREACHED = [((2,), (0, 1)), ((30,), (0, 1)), ((28, 28), (0, 0, 1, 1)), ((5, 64)
 """Extents and padding of which windows of 2 at a stride of 2 reach nothing."""
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64", "x86-64-v3"])
+@pytest.mark.parametrize("target", [*TARGETS, "x86-64"])
 @pytest.mark.parametrize(("extents", "padding"), UNREACHED)
 def test_depthwise_rows_end_where_no_window_reaches_the_padding(extents, padding, target):
     """The padded image then ends with its rows, and a copy of whole vectors would go on beyond them."""
