@@ -1,11 +1,13 @@
-"""Words that are joined of four bytes that lie side by side: vectors of them are loaded as they lie.
+"""Words that are joined of four bytes that lie near each other: vectors of them are loaded by whole vectors of bytes.
 
 A word of four bytes of a tensor is b[4w] | b[4w + 1] << 8 | b[4w + 2] << 16 | b[4w + 3] << 24. LLVM sees that one such
 word is in memory, but of a vector of them it would load all first bytes, all second ones, and so on, and join these.
+Words that overlap or lie apart, such as those of a convolution's windows, are bytes that a shuffle brings together.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..base.target import Target
@@ -13,26 +15,63 @@ from ..ir.buffer import Buffer
 from ..ir.constants import const_int
 from ..ir.expr import Binary, Broadcast, Cast, Expr, Load
 from ..ir.simplify import simplify
-from .facts import flat_index, lane_offsets
+from .facts import flat_index, known_lanes, lane_offsets
 
 BYTES = 4
+LANE_BYTES, MOST_BYTES = 16, 64
+"""What one shuffle moves bytes in on any processor, and at most across a vector."""
 _LITTLE_ENDIAN = frozenset({"x86_64", "i686", "aarch64", "arm64", "riscv64", "wasm32"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JoinedBytes:
-    """A vector of so many words, ``lanes``, of the bytes of a buffer from element ``base`` + ``start`` on. ``mask``
-    switches lanes off, if it is there."""
+    """A vector of words of the bytes of a buffer at element ``base`` + ``offsets``, four for a word; None stands for a
+    byte that is 0. ``mask`` switches lanes off, if it is there."""
 
     buffer: Buffer
     base: Expr
-    start: int
-    lanes: int
+    offsets: tuple[int | None, ...]
     mask: Expr | None
+
+    @property
+    def lanes(self) -> int:
+        """How many words there are."""
+        return len(self.offsets) // BYTES
+
+    @property
+    def are_words_of_memory(self) -> bool:
+        """Whether all bytes lie side by side."""
+        start = self.offsets[0]
+        return start is not None and self.offsets == tuple(range(start, start + len(self.offsets)))
+
+    def seen(self) -> JoinedBytes | None:
+        """The words without their mask, with bytes that are 0 where it hides them, if it is known which ones it
+        hides, and it does not hide all."""
+        shown = None if self.mask is None else known_lanes(self.mask)
+        if shown is None or not any(shown):
+            return self if self.mask is None else None
+        offsets = tuple(at if shown[k // BYTES] else None for k, at in enumerate(self.offsets))
+        return JoinedBytes(self.buffer, self.base, offsets, None)
+
+    def pieces(self, target: Target) -> list[tuple[int | None, ...]] | None:
+        """The offsets in parts of which a shuffle gives each: all of them, where one instruction moves bytes across a
+        vector, else those of 128 bits. None where some part lies too far apart for that."""
+        across = target.has("avx512vbmi")
+        size, reach = (len(self.offsets), 2 * MOST_BYTES) if across else (LANE_BYTES, LANE_BYTES)
+        if not target.has("ssse3") or len(self.offsets) % LANE_BYTES:
+            return None
+        parts = [self.offsets[at : at + size] for at in range(0, len(self.offsets), size)]
+        return parts if all(_span(part) <= reach for part in parts) else None
+
+
+def _span(offsets: Sequence[int | None]) -> int:
+    """How many bytes there are from the first to the last one."""
+    known = [at for at in offsets if at is not None]
+    return max(known) - min(known) + 1 if known else 0
 
 
 def joined_bytes(node: Binary, target: Target) -> JoinedBytes | None:
-    """The words that an expression joins, if it does nothing else, and they lie side by side."""
+    """The words that an expression joins, if it does nothing else, and a few vectors of bytes have them."""
     lanes = node.dtype.lanes
     if node.op != "|" or lanes == 1 or node.dtype.storage_bits != 8 * BYTES or target.arch not in _LITTLE_ENDIAN:
         return None
@@ -47,7 +86,11 @@ def joined_bytes(node: Binary, target: Target) -> JoinedBytes | None:
         if found is None or found[0] in loads:
             return None
         loads[found[0]] = found[1]
-    return _side_by_side(loads, lanes) if len(loads) == BYTES else None
+    words = _of_one_base(loads, lanes)
+    if words is None or words.are_words_of_memory:
+        return words
+    seen = words.seen()
+    return seen if seen is not None and seen.pieces(target) is not None else None
 
 
 def _shifted_byte(term: Expr) -> tuple[int, Load] | None:
@@ -68,17 +111,20 @@ def _shifted_byte(term: Expr) -> tuple[int, Load] | None:
     return (place, byte) if byte.dtype.is_data_int and byte.dtype.storage_bits == 8 else None
 
 
-def _side_by_side(loads: dict[int, Load], lanes: int) -> JoinedBytes | None:
-    """The words, if each byte is read one element behind the one before, and four behind that of the word before."""
-    buffer, mask, first = loads[0].buffer, loads[0].mask, _lanes_of(loads[0])
+def _of_one_base(loads: dict[int, Load], lanes: int) -> JoinedBytes | None:
+    """The words, if all bytes are of one buffer, behind one mask, and at known distances from each other."""
+    one = next(iter(loads.values()))
+    first = _lanes_of(one)
+    if first is None:
+        return None
+    offsets: list[int | None] = [None] * (BYTES * lanes)
     for place, load in loads.items():
-        here = _lanes_of(load) if load.buffer is buffer and load.mask is mask else None
-        if here is None or first is None:
+        here = _lanes_of(load) if load.buffer is one.buffer and load.mask is one.mask else None
+        apart = None if here is None else const_int(simplify(here[0] - first[0]))
+        if here is None or apart is None:
             return None
-        apart = const_int(simplify(here[0] - first[0]))
-        if apart is None or [apart + at for at in here[1]] != [first[1][0] + place + BYTES * k for k in range(lanes)]:
-            return None
-    return None if first is None else JoinedBytes(buffer, first[0], first[1][0], lanes, mask)
+        offsets[place::BYTES] = [apart + at for at in here[1]]
+    return JoinedBytes(one.buffer, first[0], tuple(offsets), one.mask)
 
 
 def _lanes_of(load: Load) -> tuple[Expr, tuple[int, ...]] | None:

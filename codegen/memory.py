@@ -16,7 +16,7 @@ from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
 from .byte_lookup import is_byte_table, look_up
 from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
-from .joined_bytes import JoinedBytes
+from .joined_bytes import MOST_BYTES, JoinedBytes
 from .lane_compare import LaneMasks
 from .lanes import Splat
 from .masked_pieces import pieces_of
@@ -29,6 +29,7 @@ from .types import (
     PTR,
     Poison,
     call_intrinsic,
+    concatenated,
     int_or_float,
     lanes_of,
     memory_element,
@@ -182,11 +183,36 @@ class MemoryEmitter:
 
     def load_words(self, words: JoinedBytes, mask: llvm_ir.Value | None) -> llvm_ir.Value:
         """A vector of words of 32 bits."""
-        kind, first = llvm_ir.VectorType(I32, words.lanes), add(words.base, _index_constant(words.start))
-        pointer, align = self._address(words.buffer, first, inbounds=mask is None)
+        kind, start = llvm_ir.VectorType(I32, words.lanes), words.offsets[0]
+        parts = None if words.are_words_of_memory else words.pieces(self._target)
+        if parts is not None:
+            bytes_of = [self._load_bytes(words, part) for part in parts]
+            return self.builder.bitcast(concatenated(self.builder, bytes_of), kind)
+        assert start is not None  # they are words of memory
+        pointer, align = self._address(words.buffer, add(words.base, _index_constant(start)), inbounds=mask is None)
         if mask is not None:
             return self._masked_load(pointer, kind, align, mask)
         return self.builder.load(pointer, align=align, typ=kind)
+
+    def _load_bytes(self, words: JoinedBytes, offsets: Sequence[int | None]) -> llvm_ir.Value:
+        """Some bytes of words: a load, or two that overlap, of what they span, and shuffles."""
+        known = [at for at in offsets if at is not None]
+        zeros = _zeros(llvm_ir.VectorType(I8, len(offsets)))
+        if not known:
+            return zeros
+        begin, span = min(known), max(known) - min(known) + 1
+        size = min(1 << (span.bit_length() - 1), MOST_BYTES)
+        starts = [begin] if span == size else [begin, begin + span - size]
+        loads = []
+        for start in starts:
+            pointer, align = self._address(words.buffer, add(words.base, _index_constant(start)), inbounds=True)
+            loads.append(self.builder.load(pointer, align=align, typ=llvm_ir.VectorType(I8, size)))
+        places = [0 if at is None else at - begin if at - begin < size else at - starts[-1] + size for at in offsets]
+        found = shuffle(self.builder, loads[0], loads[-1], places)
+        if len(known) == len(offsets):
+            return found
+        order = [len(offsets) + k if at is None else k for k, at in enumerate(offsets)]
+        return shuffle(self.builder, found, zeros, order)
 
     def _load_lanes(
         self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None, condition: Expr | None

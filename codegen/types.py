@@ -144,6 +144,14 @@ def shuffle(builder: llvm_ir.IRBuilder, a: llvm_ir.Value, b: llvm_ir.Value, orde
     return builder.shuffle_vector(a, b, llvm_ir.Constant(llvm_ir.VectorType(I32, len(order)), list(order)))
 
 
+def concatenated(builder: llvm_ir.IRBuilder, parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
+    """The lanes of all vectors, which are a power of two, of one type."""
+    while len(parts) > 1:
+        whole = range(2 * parts[0].type.count)
+        parts = [shuffle(builder, a, b, whole) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
 def _overload(kind: llvm_ir.Type) -> str:
     if isinstance(kind, llvm_ir.VectorType):
         return f"v{kind.count}{_overload(kind.element)}"
