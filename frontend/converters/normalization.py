@@ -114,10 +114,16 @@ def _layer_norm(node: OnnxNode) -> Sequence[Node]:
         return (y,)
     wide = cast(x, "float32") if node.type().dtype.bits < 32 else x
     axes = range(axis % node.rank, node.rank)
-    average = mean(wide, axes, keepdims=True)
+    average = safe_mean(wide, axes)
     centered = subtract(wide, average)
     variance = mean(multiply(centered, centered), axes, keepdims=True)
     return y, average, reciprocal(sqrt(add(variance, _scalar(epsilon, variance))))
+
+
+def safe_mean(x: Node, axes: Sequence[int]) -> Node:
+    """The mean that ``nn.layer_norm`` takes away, as it sums it: in parts, which overflow only where the mean does."""
+    share = norm.share_of_mean([tensor_of(x).shape[axis] for axis in axes])
+    return divide(mean(multiply(x, _scalar(share, x)), axes, keepdims=True), _scalar(share, x))
 
 
 @converter("RMSNormalization", 23)

@@ -65,10 +65,10 @@ class _Mean:
     sums: te.Tensor
 
 
-def _moments(x: te.Tensor, first: int, name: str, order: LaneOrder | None) -> tuple[_Mean, _Mean]:
+def _moments(x: te.Tensor, first: int, name: str, order: LaneOrder | None, share: float = 1.0) -> tuple[_Mean, _Mean]:
     """Mean and variance over the axes from ``first`` on. Two passes over a row, which stays in cache: so that nothing
-    cancels where the mean is large."""
-    mean = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", order)
+    cancels where the mean is large. The mean's sum is of that ``share`` of each element."""
+    mean = _mean(x, first, lambda i: widened(x[i]), f"{name}.mean", order, share)
 
     def square(i: tuple[Operand, ...]) -> Expr:
         distance = widened(x[i]) - mean.tensor[i[:first]]
@@ -77,13 +77,25 @@ def _moments(x: te.Tensor, first: int, name: str, order: LaneOrder | None) -> tu
     return mean, _mean(x, first, square, f"{name}.variance", order)
 
 
-def _mean(x: te.Tensor, first: int, term: Term, name: str, order: LaneOrder | None) -> _Mean:
+def _mean(x: te.Tensor, first: int, term: Term, name: str, order: LaneOrder | None, share: float = 1.0) -> _Mean:
     """The mean of a term over the axes of x from ``first`` on."""
     axes = range(first, x.ndim)
-    count = extent_of([x.shape[d] for d in axes])
-    sums = fold_axes(f"{name}.sum", x.shape, axes, te.sum, term, order)
-    total = sums.tensor
-    return _Mean(te.compute(total.shape, lambda *i: total[i] / te.cast(count, total.dtype), name=name), total)
+
+    def part(i: tuple[Operand, ...]) -> Expr:
+        return term(i) if share == 1 else term(i) * share
+
+    total = fold_axes(f"{name}.sum", x.shape, axes, te.sum, part, order).tensor
+    count = te.cast(extent_of([x.shape[d] for d in axes]), total.dtype)
+    divisor = count if share == 1 else count * share
+    return _Mean(te.compute(total.shape, lambda *i: total[i] / divisor, name=name), total)
+
+
+def share_of_mean(shape: Sequence[Expr]) -> float:
+    """A power of two of which as many as a box has elements are at most 1, so that a sum of such parts of floats does
+    not overflow where their mean does not. To multiply by it rounds no float but those next to the least normal one.
+    An open number of elements is taken to be at most 2²⁰."""
+    count = const_int(extent_of(shape))
+    return 0.5 ** (20 if count is None else max(count - 1, 0).bit_length())
 
 
 def _stages(result: te.Tensor, means: Sequence[_Mean], factor: te.Tensor) -> RowStages:
@@ -247,7 +259,7 @@ def _layer_compute(order: LaneOrder | None) -> Compute:
         x, scale, bias = inputs
         first = normalize_axis(attrs.axis, x.ndim)
         kind = accumulator(x.dtype)
-        mean, variance = _moments(x, first, "layer_norm", order)
+        mean, variance = _moments(x, first, "layer_norm", order, share_of_mean(x.shape[first:]))
         inverse = te.compute(
             variance.tensor.shape,
             lambda *i: te.const(1, kind) / te.sqrt(variance.tensor[i] + attrs.epsilon),

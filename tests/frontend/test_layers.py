@@ -231,3 +231,16 @@ def test_attention_is_one_operator(case, version):
 @each_version(CASES)
 def test_an_operator_gives_what_the_reference_gives(case, version):
     check(case, version)
+
+
+def test_the_mean_beside_a_layer_norm_is_that_of_its_rows_however_large_they_are():
+    """Where sums are finite, it has the bits of a mean by itself."""
+    x = floats(6, 50)
+    x[0], x[1], x[2, ::3] = 3e38, -3e38, 2e38
+    scale, bias = floats(50), floats(50, seed=1)
+    norm = model_of(case("LayerNormalization", (17,), x, scale, bias, const=(1, 2), outputs=3), 17)
+    alone = model_of(case("ReduceMean", (13,), x, axes=[1], keepdims=1), 13)
+    y, mean, _ = lw.Engine(lw.compile(norm))(x)
+    assert np.isfinite(y).all()
+    np.testing.assert_allclose(mean, x.astype(np.float64).mean(1, keepdims=True), rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(mean[3:], lw.Engine(lw.compile(alone))(x)[0][3:])

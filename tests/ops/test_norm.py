@@ -203,3 +203,38 @@ def test_local_response_normalisation_reads_blocks_of_channels_as_vectors():
     (function,) = lw.compile(lw.Function([x], lw.nn.lrn(x, 5, layout="NCHW16c")), "llvm -mcpu=x86-64-v4").functions
     assert function.choices[0].implementation == "nn.lrn.channels"
     assert "// broadcast" not in function.loop_ir  # lanes whose places are computed one by one
+
+
+def of_largest_numbers(count, dtype):
+    """Rows whose sum lies beyond the largest number, and whose mean does not: all of it, all of its negative, some of
+    it; and two usual ones."""
+    largest = np.finfo(dtype).max
+    x = rng.normal(size=(5, count)).astype(dtype)
+    x[0], x[1], x[2, :4] = largest, -largest, -largest
+    return x
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [7, 20, 96, 300])
+def test_rows_of_the_largest_numbers_have_a_finite_layer_norm(ops, count, dtype, native):
+    x, scale, bias = of_largest_numbers(count, dtype), *rng.normal(size=(2, count)).astype(dtype)
+    found = ops.apply(layer_norm, x, scale, bias, native=native)
+    assert np.isfinite(found).all()
+    np.testing.assert_array_equal(found[:2], [bias, bias])
+    wide = x[3:].astype(np.float64)
+    normalised = (wide - wide.mean(1, keepdims=True)) / np.sqrt(wide.var(1, keepdims=True) + 1e-5)
+    np.testing.assert_allclose(found[3:], normalised * scale + bias, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3"])
+def test_an_open_row_of_the_largest_numbers_has_a_finite_layer_norm(ops, target):
+    n = dimension("n")
+    x, scale, bias = (ops.var((5, n), "float32"), *(ops.var((n,), "float32", name=name) for name in "sb"))
+    for count in (5, 20, 300):
+        given = [of_largest_numbers(count, np.float32), *normal(2, count)]
+        found = ops.evaluate(
+            layer_norm(x, scale, bias), dict(zip((x, scale, bias), given, strict=True)), native=True, target=target
+        )
+        assert np.isfinite(found).all()
+        np.testing.assert_array_equal(found[:2], [given[2]] * 2)

@@ -19,6 +19,7 @@ from ....ops.families.unary import rsqrt
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_like
 from ..elementwise import aligned_at, as_dtype
+from ..normalization import safe_mean
 from .entering import contrib
 
 SKIP_EPSILON = 1e-12
@@ -61,7 +62,7 @@ def _inverse_root(x: Node, axes: Sequence[int], epsilon: float) -> Node:
 def _skip_layer_norm(node: OnnxNode) -> Sequence[Node | None]:
     total, epsilon = _with_skip(node, 4), node.real("epsilon", SKIP_EPSILON)
     y = layer_norm(total, node[2], node.get(3), epsilon)
-    average = mean(as_dtype(total, FLOAT32), -1, keepdims=True) if node.wants(1) or node.wants(2) else None
+    average = safe_mean(as_dtype(total, FLOAT32), [node.rank - 1]) if node.wants(1) or node.wants(2) else None
     inverse = None
     if average is not None and node.wants(2):
         inverse = _inverse_root(subtract(as_dtype(total, FLOAT32), average), [-1], epsilon)
