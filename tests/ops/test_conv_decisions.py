@@ -1,13 +1,11 @@
 """What convolutions decide by name: legal values compile, and give the bits that the defaults give."""
 
-import re
-from pathlib import Path
-
 import numpy as np
 import pytest
 import windows
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from implementation_tables import steps_of
 
 import loopwright as lw
 from loopwright import te
@@ -16,7 +14,6 @@ from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 TARGET = lw.resolve_target("x86-64-v3")
 SIZES = "blocks columns rows chunk"
 VECTORS = "blocks columns chunk ahead channels_ahead"
@@ -104,6 +101,5 @@ def test_tiles_of_groups_divide_what_a_group_has():
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[6]} {case[2]} /{case[3]} g{case[5]}")
 def test_the_page_of_the_architecture_tells_how_many_steps_a_schedule_has(case):
     call, made, _ = made_call(case)
-    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{made.name}` |"))
-    least, most = map(int, re.fullmatch(r".*\| (\d+)–(\d+) \|", row).groups())
+    least, most = steps_of(made.name)
     assert least <= len(made.schedule_alone(call, TARGET).trace) <= most

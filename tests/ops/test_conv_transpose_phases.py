@@ -1,11 +1,11 @@
 """conv_transpose.phased: its tile is a decision, and legal values give the bits of the defaults."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 import windows
+from implementation_tables import steps_of
 
 import loopwright as lw
 from loopwright import te
@@ -14,7 +14,6 @@ from loopwright.compiler.settings import CompileSettings
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.transpose import conv_transpose
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "architecture.md"
 TARGET = lw.resolve_target("x86-64-v3")
 # x, weight, strides, padding, dilation, output padding, groups
 CASES = [
@@ -62,8 +61,7 @@ def test_tiles_are_decisions_that_change_no_bit(case):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_page_of_the_architecture_tells_how_many_steps_the_schedule_has(case):
     call, made = made_call(case)
-    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{made.name}` |"))
-    least, most = map(int, re.fullmatch(r".*\| (\d+)–(\d+) \|", row).groups())
+    least, most = steps_of(made.name)
     assert least <= len(made.schedule_alone(call, TARGET).trace) <= most, len(made.schedule_alone(call, TARGET).trace)
 
 
