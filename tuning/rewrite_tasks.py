@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..artifact.records.workload import Workload
 from ..base.brief import BriefRepr
+from ..compiler.layout.layout_costs import LayoutCosts
 from ..compiler.layout.layout_planning import LayoutChoice, plan_layouts
 from ..compiler.layout.recorded_rewrite import recorded_rewrite, rewrite_name, rewrite_workload
+from ..compiler.passes.write_out_attention import FUSED, WRITTEN_OUT, is_attention
 from ..compiler.selection.choices import call_text
 from ..compiler.selection.records import NO_RECORDS
 from ..compiler.settings import CompileSettings
 from ..graph.node import Call, Function
+from ..graph.visit import post_order
+from ..ops.families.attention.written_out import written_out
 
 LEAST_SHARE = 0.01
 """Calls that are predicted to take less of a model's time are left as they are planned."""
@@ -47,29 +51,61 @@ class RewriteTask(BriefRepr):
 def rewrite_tasks(graph: Function, settings: CompileSettings, only: Collection[str] = ()) -> tuple[RewriteTask, ...]:
     """The tasks of a graph whose layouts are not planned yet, those that the most time is predicted for first. ``only``
     are the names of operators, by default all. Calls with open dimensions are none."""
-    plan = plan_layouts(graph, settings.with_records(NO_RECORDS))
-    groups: dict[Workload, list[LayoutChoice]] = {}
-    for choice in plan.choices:
-        workload = rewrite_workload(choice.call)
-        if workload is not None and (not only or choice.call.op.name in only):
-            groups.setdefault(workload, []).append(choice)
-    tasks = [_task(workload, choices, plan.after, settings) for workload, choices in groups.items()]
+    plain = settings.with_records(NO_RECORDS)
+    plan = plan_layouts(graph, plain)
+    if settings.options.is_strict:
+        return ()
+    costs = LayoutCosts(plain)
+    found = [
+        *map(_of_layouts, plan.choices),
+        *(_of_attention(n, costs) for n in post_order(graph.body) if is_attention(n)),
+    ]
+    groups: dict[Workload, list[_Rewrites]] = {}
+    for each in found:
+        workload = rewrite_workload(each.call)
+        if workload is not None and (not only or each.call.op.name in only):
+            groups.setdefault(workload, []).append(each)
+    tasks = [_task(workload, calls, plan.after, settings) for workload, calls in groups.items()]
     return tuple(sorted((t for t in tasks if t.rewrites and t.share >= LEAST_SHARE), key=lambda task: -task.share))
 
 
-def _task(workload: Workload, choices: list[LayoutChoice], total: float, settings: CompileSettings) -> RewriteTask:
-    call = choices[0].call
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rewrites:
+    """The cycles that are predicted for the rewrites of a call, by name, and which one would be chosen by them."""
+
+    call: Call
+    costs: Mapping[str, float]
+    predicted: str
+
+
+def _of_layouts(choice: LayoutChoice) -> _Rewrites:
     costs: dict[str, float] = {}
-    for candidate in (candidate for choice in choices for candidate in choice.candidates):
+    for candidate in choice.candidates:
         rewrite = rewrite_name(candidate.layouts)
         costs[rewrite] = min(candidate.cost, costs.get(rewrite, candidate.cost))
-    predicted = rewrite_name(choices[0].chosen.layouts)
+    return _Rewrites(choice.call, costs, rewrite_name(choice.chosen.layouts))
+
+
+def _of_attention(call: Call, costs: LayoutCosts) -> _Rewrites:
+    """Attention as one operator, which it is unless a record says otherwise, and written out."""
+    found, made = {FUSED: costs.of_call(call)}, written_out(call)
+    if made is not None:
+        inner = set(post_order(made)).difference(post_order(call))
+        found[WRITTEN_OUT] = sum(costs.of_call(node) for node in inner if isinstance(node, Call))
+    return _Rewrites(call, found, FUSED)
+
+
+def _task(workload: Workload, calls: Sequence[_Rewrites], total: float, settings: CompileSettings) -> RewriteTask:
+    costs: dict[str, float] = {}
+    for rewrite, cost in (item for each in calls for item in each.costs.items()):
+        costs[rewrite] = min(cost, costs.get(rewrite, cost))
+    call, predicted = calls[0].call, calls[0].predicted
     planned = recorded_rewrite(call, settings) or predicted
     most = PLAUSIBLE * costs[predicted]
     follows = max(costs.values()) <= ALIKE * min(costs.values())
     others = [rewrite for rewrite, cost in costs.items() if rewrite != planned and cost <= most and not follows]
     rewrites = sorted(others, key=lambda rewrite: costs[rewrite])
-    share = sum(choice.chosen.cost for choice in choices) / total if total else 0.0
+    share = sum(each.costs[each.predicted] for each in calls) / total if total else 0.0
     return RewriteTask(call, workload, share, planned, tuple(rewrites[:MOST_REWRITES]))
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
+from ...ops.definition.registry import op_of
 from ..settings import CompileSettings
 from ..symbols import Numbers
 from .expected_extents import expected_extents
@@ -30,8 +31,8 @@ WORTHWHILE = 0.98
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayoutChoice:
-    """What was chosen for a call that had several ``candidates``, the first of which is the call as it is, but where
-    tuning records name its rewrite."""
+    """What was chosen for a call that had several ``candidates``, the first of which is the call as it is; or whose
+    rewrite tuning records name, which then is the only one."""
 
     call: Call
     chosen: CostedCandidate
@@ -76,13 +77,14 @@ def plan_layouts(function: Function, settings: CompileSettings, around: Numbers 
     if settings.options.is_strict:
         return LayoutPlan(function, (), before, before)
     assignment = assign_layouts(order, function.body, costs)
-    is_recorded = any(isinstance(node, Call) and recorded_rewrite(node, settings) is not None for node in order)
-    if not is_recorded and not assignment.cost <= WORTHWHILE * before:
+    ruled = [node for node in order if isinstance(node, Call) and op_of(node).layout_rule is not None]
+    recorded = {node for node in ruled if recorded_rewrite(node, settings) is not None}
+    if not recorded and not assignment.cost <= WORTHWHILE * before:
         return LayoutPlan(function, (), before, before)
     choices = tuple(
         LayoutChoice(node, assignment.chosen[node], assignment.candidates[node])
         for node in order
-        if isinstance(node, Call) and len(assignment.candidates[node]) > 1
+        if isinstance(node, Call) and (len(assignment.candidates[node]) > 1 or node in recorded)
     )
     for choice in choices:
         LOG.info("%s", choice)

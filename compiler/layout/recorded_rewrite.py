@@ -12,6 +12,7 @@ from dataclasses import replace
 from ...artifact.records.workload import Workload
 from ...graph.node import Call
 from ...ops.definition.layout_rule import LayoutCandidate
+from ..selection.records import Match
 from ..selection.workload import workload_of
 from ..settings import CompileSettings
 
@@ -32,6 +33,11 @@ def rewrite_workload(call: Call) -> Workload | None:
 
 def recorded_rewrite(call: Call, settings: CompileSettings) -> str | None:
     """The rewrite that records name for a call on a target; None where they name none."""
-    workload = rewrite_workload(call) if len(settings.records) else None
-    match = None if workload is None else settings.records.best(workload, settings.target)
+    match = rewrite_match(call, settings)
     return None if match is None else match.record.implementation
+
+
+def rewrite_match(call: Call, settings: CompileSettings) -> Match | None:
+    """The record that names the rewrite of a call on a target, if there is one."""
+    workload = rewrite_workload(call) if len(settings.records) else None
+    return None if workload is None else settings.records.best(workload, settings.target)

@@ -36,6 +36,7 @@ from .tabulate_bytes import tabulate_bytes
 from .turn_weights import turn_weights
 from .unsigned_bytes import unsigned_bytes
 from .widen_halves import widen_halves
+from .write_out_attention import write_out_attention
 
 
 def run_graph_passes(
@@ -72,6 +73,7 @@ def run_graph_passes(
         function = timed(average_first, function)
     function = timed(share_constants, timed(split_products, function))
     if settings.layouts == "plan":
+        function = timed(write_out_attention, function, settings)
         function = timed(plan_layouts, function, settings, around or {}).function
     function = timed(split_elementwise, function)
     lifted = timed(lift_constants, function)

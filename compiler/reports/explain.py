@@ -29,6 +29,7 @@ from ..model.units import Unit
 from ..passes.graph_passes import run_graph_passes
 from ..settings import CompileSettings
 from ..symbols import bounds_of, dimension_names
+from .explained_rewrites import ExplainedRewrite, explained_rewrites
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,22 +49,27 @@ class ExplainedFunction(BriefRepr):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
-    """The functions of a model in order of first use; ``print`` it. Where nothing is fused yet, a call by itself."""
+    """The functions of a model in order of first use; ``print`` it. Where nothing is fused yet, a call by itself.
+    ``rewrites`` are those that tuning records name; a library does not tell of them."""
 
     target: str
     functions: tuple[ExplainedFunction, ...]
     bounds: tuple[DimensionBounds, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
+    rewrites: tuple[ExplainedRewrite, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """All as JSON values: ``{"target": …, "functions": [{"name": …, "choices": [{"call": …, "candidates": […], …},
-        …]}, …]}``, and of dimensions that are open ``bounds``, if there are any, and what is ``expected``."""
+        …]}, …]}``, and of dimensions that are open ``bounds``, if there are any, and what is ``expected``;
+        ``rewrites`` that tuning records name, if there are any."""
         bounds = {"bounds": [asdict(each) for each in self.bounds]} if self.bounds else {}
         expected = {"expected": dict(self.expected)} if self.expected else {}
+        rewrites = {"rewrites": [each.to_json() for each in self.rewrites]} if self.rewrites else {}
         return {
             "target": self.target,
             **bounds,
             **expected,
+            **rewrites,
             "functions": [function.to_json() for function in self.functions],
         }
 
@@ -79,7 +85,9 @@ class Explanation:
         lines = (line for function in self.functions for line in _function_lines(function))
         numbers = ", ".join(f"{name} = {number}" for name, number in self.expected.items())
         expected = [f"layouts are planned for {numbers}; expect= gives other numbers"] if numbers else []
-        return "\n".join([f"for {brief_target(self.target)}", *map(str, self.bounds), *expected, *lines])
+        return "\n".join(
+            [f"for {brief_target(self.target)}", *map(str, self.bounds), *expected, *map(str, self.rewrites), *lines]
+        )
 
 
 def _function_lines(function: ExplainedFunction) -> Iterator[str]:
@@ -114,6 +122,9 @@ def _candidate_lines(candidates: tuple[CandidateReport, ...]) -> Iterator[str]:
 def explain_graph(function: Function, settings: CompileSettings) -> Explanation:
     """What compilation would choose for a graph function. Raises what that does where no implementation is valid."""
     graph = run_graph_passes(function, settings, _zeros)
+    rewrites: tuple[ExplainedRewrite, ...] = ()
+    if settings.layouts == "plan" and len(settings.records):
+        rewrites = explained_rewrites(run_graph_passes(function, replace(settings, layouts="keep"), _zeros), settings)
     alike: dict[str, list[Unit]] = {}
     for unit in take_apart(graph).kernels():
         alike.setdefault(graph_hash(unit.function), []).append(unit)
@@ -124,7 +135,7 @@ def explain_graph(function: Function, settings: CompileSettings) -> Explanation:
         functions.append(ExplainedFunction(units[0].function.name, len(units), origin, choices))
     names = dimension_names(graph.params)
     expected = expected_by_name(graph, settings, names)
-    return Explanation(str(settings.target), tuple(functions), bounds_of(names), expected)
+    return Explanation(str(settings.target), tuple(functions), bounds_of(names), expected, rewrites)
 
 
 def _choices(function: Function, settings: CompileSettings) -> tuple[Choice, ...]:

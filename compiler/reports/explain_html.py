@@ -30,7 +30,8 @@ def explanation_html(explanation: Explanation) -> str:
     count = len(explanation.functions)
     functions = (_function(function, count <= MOST_UNFOLDED) for function in explanation.functions)
     target = facts({"target": shortened(explanation.target, 80)})
-    return view(f"Choices for {count_text(count, 'function')}", target, *functions)
+    rewrites = (element("div", shortened(str(each))) for each in explanation.rewrites)
+    return view(f"Choices for {count_text(count, 'function')}", target, *rewrites, *functions)
 
 
 def _function(function: ExplainedFunction, unfolded: bool) -> Markup:

@@ -62,8 +62,8 @@ class TuningRecord(Record):
         time: str | None = None,
         threads: int | None = None,
     ) -> Self:
-        """The record of a workload that need not be a call's: of a schedule of tensor expressions, or of the way of a
-        call, whose name then stands for an implementation. Raises ``RecordError`` as ``of`` does."""
+        """The record of a workload that need not be a call's: of a schedule of tensor expressions, or of the rewrite of
+        a call, whose name then stands for an implementation. Raises ``RecordError`` as ``of`` does."""
         made = cls(
             workload,
             TargetKey.of(target),

@@ -9,9 +9,12 @@ from loopwright.api.model_graph import planned_graph
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.layout.layout_planning import plan_layouts
 from loopwright.compiler.layout.recorded_rewrite import recorded_rewrite, rewrite_name, rewrite_workload
+from loopwright.compiler.passes.write_out_attention import FUSED, WRITTEN_OUT, is_attention
+from loopwright.compiler.selection.choices import call_text
 from loopwright.compiler.settings import CompileSettings
-from loopwright.graph.node import Call
+from loopwright.graph.node import Call, Var
 from loopwright.graph.visit import post_order
+from loopwright.ops.families.attention.written_out import written_out
 from loopwright.tuning.journal import Journal
 from loopwright.tuning.outcome import Outcome, OutcomeKind
 from loopwright.tuning.rewrite_search import RewriteSearch
@@ -83,6 +86,25 @@ def test_a_rewrite_that_is_not_there_changes_nothing(graph, task):
     assert operators_of(plan_layouts(graph, settings).function) == operators_of(plan_layouts(graph, SETTINGS).function)
 
 
+def test_an_explanation_tells_of_rewrites_on_record(task):
+    def told(rewrite, model, of):
+        text = str(lw.explain(model, TARGET, records=lw.TuningRecords([record(of, rewrite)])))
+        return [line.strip() for line in text.splitlines()[1:3]]
+
+    assert told("(-, -)", network(), task) == [
+        f"rewrite of {call_text(task.call)}",
+        "→ (-, -): recorded on this target, where the model took 1.00 s",
+    ]
+    assert told("nn.magic(-, -)", network(), task)[1].endswith("; there is none here, and it is planned as without it")
+    sides = [lw.var(name, (1, 512, 8, 64)) for name in "qkv"]
+    attention = lw.Function(sides, lw.nn.attention(*sides, layout="BSHD"))
+    (of,) = rewrite_tasks(planned_graph(attention, None, unplanned(SETTINGS), False), SETTINGS)
+    assert told(WRITTEN_OUT, attention, of)[1].startswith("→ written out: recorded on this target")
+    (found,) = lw.explain(attention, TARGET, records=lw.TuningRecords([record(of, FUSED)])).to_json()["rewrites"]
+    assert found["rewrite"] == FUSED
+    assert "rewrites" not in lw.explain(attention, TARGET).to_json()
+
+
 def test_open_extents_have_no_rewrite_on_record():
     x = lw.var("x", (te.var("n"), 8, 9, 9))
     call = lw.nn.conv2d(x, lw.var("w", (8, 8, 3, 3)), padding=1)
@@ -102,6 +124,76 @@ def test_the_model_computes_the_same_in_another_rewrite(tmp_path):
     wanted = lw.Engine(lw.compile(network(), target, layouts="keep"))([x])[0]
     for library in (plain, made):
         np.testing.assert_allclose(lw.Engine(library)([x])[0], wanted, rtol=1e-3, atol=1e-3)
+
+
+def attention_of(heads=4, shared=4, layout="BSHD", key_layout="", mask=None, causal=False, kind="float32"):
+    """A network of attention alone: 12 queries, 20 keys."""
+    sizes = {"B": 2, "D": 16}
+
+    def side(name, order, positions, count):
+        return lw.var(name, [{**sizes, "S": positions, "H": count}[axis] for axis in order], kind)
+
+    q = side("q", layout, 12, heads)
+    k, v = (side(name, key_layout or layout, 20, shared) for name in "kv")
+    more = [mask] if isinstance(mask, Var) else []
+    given = lw.const(mask) if isinstance(mask, np.ndarray) else mask
+    call = lw.nn.attention(q, k, v, given, 0.3, causal=causal, layout=layout, key_layout=key_layout)
+    return lw.Function([q, k, v, *more], lw.nn.relu(call))
+
+
+SEEN = np.random.default_rng(3).uniform(size=(2, 1, 12, 20)) < 0.7
+KNOWN = {
+    "plain": attention_of(),
+    "heads first": attention_of(layout="BHSD"),
+    "keys of a cache": attention_of(key_layout="SBHD"),
+    "shared heads": attention_of(heads=6, shared=2),
+    "causal": attention_of(layout="BHSD", causal=True),
+    "numbers": attention_of(mask=np.where(SEEN, 0.5, -np.inf).astype(np.float32)),
+    "bools, causal": attention_of(mask=SEEN | (np.arange(20) == 0), causal=True),
+    "of 64 bits": attention_of(mask=np.linspace(-2, 2, 20)[None], kind="float64"),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_attention_is_written_out_where_a_record_says_so(case):
+    model, target = KNOWN[case], lw.resolve_target("generic")
+    (call,) = (node for node in post_order(model.body) if is_attention(node))
+    written = lw.TuningRecord.of_workload(rewrite_workload(call), target, WRITTEN_OUT, [1.0])
+    fused, made = (lw.compile(model, target, records=lw.TuningRecords(given)) for given in ([], [written]))
+    assert not any("attention" in c.call for f in made.functions for c in f.choices)
+    assert sum("nn.matmul" in c.call for f in made.functions for c in f.choices) == 2
+    strict = lw.explain(model, target, precision="strict", records=lw.TuningRecords([written]))
+    assert "attention" in str(strict)
+    rng = np.random.default_rng(1)
+    feeds = [rng.normal(size=p.type.static_shape).astype(p.type.dtype.name) for p in model.params]
+    np.testing.assert_allclose(lw.Engine(made)(feeds)[0], lw.Engine(fused)(feeds)[0], rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        attention_of(mask=lw.var("mask", (12, 20))),
+        attention_of(mask=np.zeros((12, 20), np.bool_)),
+        attention_of(kind="float16"),
+    ],
+    ids=["a mask of the run", "nothing seen", "halves"],
+)
+def test_attention_that_might_give_something_else_stays_fused(model):
+    (call,) = (node for node in post_order(model.body) if is_attention(node))
+    assert written_out(call) is None
+    record = lw.TuningRecord.of_workload(rewrite_workload(call), TARGET, WRITTEN_OUT, [1.0])
+    assert "attention" in str(lw.explain(model, TARGET, records=lw.TuningRecords([record])))
+    assert rewrite_tasks(planned_graph(model, None, unplanned(SETTINGS), False), SETTINGS) == ()
+
+
+def test_whether_attention_is_fused_is_a_task():
+    sides = [lw.var(name, (1, 512, 8, 64)) for name in "qkv"]
+    model = lw.Function(sides, lw.nn.attention(*sides, layout="BSHD"))
+    (task,) = rewrite_tasks(planned_graph(model, None, unplanned(SETTINGS), False), SETTINGS)
+    assert (task.planned, task.rewrites, task.name) == (FUSED, (WRITTEN_OUT,), "rewriting nn.attention")
+    settings = SETTINGS.with_records(lw.TuningRecords([record(task, WRITTEN_OUT)]))
+    (back,) = rewrite_tasks(planned_graph(model, None, unplanned(settings), False), settings)
+    assert (back.planned, back.rewrites) == (WRITTEN_OUT, (FUSED,))
 
 
 class MadeUpBench:
