@@ -3,12 +3,15 @@ once; other operands stay outside."""
 
 import numpy as np
 import pytest
+import windows
 
 import loopwright as lw
 from loopwright.graph import Function
 from loopwright.ops.definition.relations import tensor_argument
 
 nn = lw.nn
+HOST = lw.resolve_target("native")
+TARGETS = [t for t in ("x86-64-v3", "x86-64") if HOST.features >= lw.resolve_target(t).features]
 X = lw.var("x", (1, 12, 5, 6))
 DEPTHWISE = np.linspace(-1, 1, 12 * 9, dtype=np.float32).reshape(12, 1, 3, 3)
 DENSE = np.ones((12, 12, 3, 3), np.float32)
@@ -96,3 +99,34 @@ def test_a_pool_gives_what_it_gives_of_copies(pool, window):
     plain = lw.Engine(lw.compile(Function((source,), pool(source, window, **options)), jobs=1))
     fused = lw.Engine(lw.compile(Function((source,), pool(affine(source), window, **options)), jobs=1))
     np.testing.assert_allclose(fused([x])[0], plain([apart])[0], rtol=1e-6)
+
+
+BYTES = lw.var("x", (1, 12, 9, 17), "uint8")
+FILTERS = np.random.default_rng(1).integers(-128, 128, (12, 1, 3, 3)).astype(np.int8)
+
+
+def padded(before=(0, 0, 1, 2), after=(0, 0, 0, 1), **options):
+    return nn.pad(BYTES, before, after, **options)
+
+
+def groups_of(result):
+    return [group.name.removeprefix("fused_") for group in lw.fusion_report(Function((BYTES,), result)).groups]
+
+
+def test_a_pad_by_a_zero_point_is_the_copy_that_a_depthwise_convolution_of_bytes_makes():
+    alone = nn.conv2d(padded(value=120.0), lw.const(FILTERS), groups=12)
+    assert groups_of(alone) == ["pad_nn_conv2d"]
+    assert groups_of(nn.conv2d(padded(mode="edge"), lw.const(FILTERS), groups=12)) == ["pad", "nn_conv2d"]
+    dense = nn.conv2d(padded(value=120.0), lw.const(np.ones((3, 12, 3, 3), np.int8)))
+    assert groups_of(dense) == ["pad", "nn_conv2d"]
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "native"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_bytes_with_a_zero_point_around_them_are_convolved_as_they_are_padded(stride, target):
+    x = np.random.default_rng(0).integers(0, 256, (1, 12, 9, 17)).astype(np.uint8)
+    around = np.pad(x, ((0, 0), (0, 0), (1, 0), (2, 1)), constant_values=120)
+    result = nn.conv2d(padded(value=120.0), lw.const(FILTERS), groups=12, strides=stride, padding=1)
+    (found,) = lw.Engine(lw.compile(Function((BYTES,), result), target, jobs=1))(x)
+    expected = windows.conv(around, FILTERS, (stride, stride), (1, 1, 1, 1), (1, 1), 12)
+    np.testing.assert_array_equal(found, expected.astype(np.int32))

@@ -19,6 +19,7 @@ from ....graph.node import Constant, tensor_of
 from ....ir.constants import ONE, const_int
 from ....ir.expr import Axis, Expr
 from ....ir.makers import as_index
+from ....ir.row_major import unravel_index
 from ....lowering.schedule import Schedule
 from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor
@@ -164,3 +165,29 @@ class TapWords:
         stage.unroll(part)
         _, lane = stage.split(reduce(stage.fuse, [k, channel, *place]), factor=target.lanes(filters.dtype))
         stage.vectorize(lane)
+
+
+def filter_sums(weight: Tensor) -> Tensor:
+    """The sum of each filter's weights, which lie side by side."""
+    extents = [const_int(e) or 0 for e in weight.shape[1:]]
+    at = te.reduce_axis((0, math.prod(extents)), name="at")
+
+    def element(k: Axis) -> Expr:
+        return te.sum(te.cast(weight[(k, *unravel_index(as_index(at), extents))], "int32"), axis=at)
+
+    return te.compute(weight.shape[:1], element, name="conv.filter_sums")
+
+
+def schedule_filter_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target) -> None:
+    """Filter by filter, in lanes, if there are terms enough for it."""
+    stage = schedule[sums]
+    k, at = stage.loops
+    lanes = target.lanes(sums.dtype)
+    if terms >= 2 * lanes:
+        _, lane = stage.split(at, factor=lanes)
+        partial = schedule.rfactor(sums, lane, factor_axis=-1)
+        schedule[partial].compute_at(stage, k)
+        *_, lane, rest = schedule[partial].loops
+        schedule[partial].reorder(rest, lane)
+        schedule[partial].vectorize(lane)
+    stage.parallel(k)

@@ -24,6 +24,7 @@ from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_stage
 from ....schedules.vector_rows import vectorize_row
 from ....te.tensor import Tensor, Tensors
+from ...definition.accumulate import is_byte
 from ...definition.condition import clause
 from ...definition.cost import elements, moved
 from ...definition.strategy import OpStrategy
@@ -89,9 +90,10 @@ def axes_of_rows(call: Call) -> int | None:
     anywhere."""
     attrs: ConvAttrs = call.attrs
     x, weight = (tensor_of(argument) for argument in call.args)
-    plain = attrs.data is attrs.out is Layout(f"NC{spatial_axes(attrs.rank)}") and x.dtype.is_float
+    plain = attrs.data is attrs.out is Layout(f"NC{spatial_axes(attrs.rank)}")
+    served = x.dtype.is_float or is_byte(x.dtype)
     alone = attrs.groups > 1 and const_int(attrs.kernel.extents(weight.shape)["I"]) == 1
-    return attrs.rank if plain and alone else None
+    return attrs.rank if plain and alone and served else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,13 @@ emptier, as of few channels in a group, they are of taps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from .... import te
 from ....base.target import Target
 from ....graph.types import Type
-from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
-from ....ir.makers import as_index
-from ....ir.row_major import unravel_index
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved
@@ -28,7 +23,15 @@ from ..byte_words import BYTES, ByteProduct
 from .attrs import ConvAttrs
 from .byte_dots import OnePosition
 from .byte_floats import ByteFloats
-from .byte_operands import LEAST_CHANNELS, ChannelWords, TapWords, word_layout
+from .byte_operands import (
+    LEAST_CHANNELS,
+    ChannelWords,
+    TapWords,
+    filter_sums,
+    schedule_filter_sums,
+    word_layout,
+)
+from .byte_rows import add_byte_rows
 from .definition import DefinedStages, Terms, definition
 from .flat import Flat, Pointwise, Shifted
 from .open_flat import OpenFlat, flat_definition
@@ -61,7 +64,7 @@ class ByteConv:
         """The sums in int32, with a correction by the filters' sums where signs ask for it."""
         x, weight = inputs
         product = ByteProduct(weight.dtype, x.dtype)
-        sums, filters = _filter_sums(weight), self.words.of_filters(weight)
+        sums, filters = filter_sums(weight), self.words.of_filters(weight)
 
         def finish(total: Expr, k: Axis) -> Expr:
             return total + product.correction(sums[k]) if product.shifted else total
@@ -81,34 +84,8 @@ class ByteConv:
         if filters is not None:
             self.words.schedule_filters(schedule, filters, target)
         if sums is not None:
-            _schedule_sums(schedule, sums, self.words.problem.reduction_extent, target)
+            schedule_filter_sums(schedule, sums, self.words.problem.reduction_extent, target)
         return schedule
-
-
-def _filter_sums(weight: Tensor) -> Tensor:
-    """The sum of each filter's weights, which lie side by side."""
-    extents = [const_int(e) or 0 for e in weight.shape[1:]]
-    at = te.reduce_axis((0, math.prod(extents)), name="at")
-
-    def element(k: Axis) -> Expr:
-        return te.sum(te.cast(weight[(k, *unravel_index(as_index(at), extents))], "int32"), axis=at)
-
-    return te.compute(weight.shape[:1], element, name="conv.filter_sums")
-
-
-def _schedule_sums(schedule: Schedule, sums: Tensor, terms: int, target: Target) -> None:
-    """Filter by filter, in lanes, if there are terms enough for it."""
-    stage = schedule[sums]
-    k, at = stage.loops
-    lanes = target.lanes(sums.dtype)
-    if terms >= 2 * lanes:
-        _, lane = stage.split(at, factor=lanes)
-        partial = schedule.rfactor(sums, lane, factor_axis=-1)
-        schedule[partial].compute_at(stage, k)
-        *_, lane, rest = schedule[partial].loops
-        schedule[partial].reorder(rest, lane)
-        schedule[partial].vectorize(lane)
-    stage.parallel(k)
 
 
 def _has_words_of_taps(problem: ConvProblem) -> bool:
@@ -135,6 +112,9 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         floats = ByteFloats(problem)
         if floats.is_exact and problem.is_depthwise and not problem.target.multiplies_bytes:
             strategy.add_implementation(floats.compute, floats.schedule, "conv.bytes_floats", cost=cost)
+        if problem.is_depthwise and problem.target.multiplies_bytes:
+            add_byte_rows(strategy, problem, cost)
+            return
         offer(ByteConv(TapWords(problem), flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_taps")
         return
     words, outputs = ChannelWords(problem), problem.outputs
