@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -16,6 +16,7 @@ from rich.text import Text
 from .. import ModelError, RuntimeArgumentError, tune
 from ..artifact.section_file import is_section_file
 from ..base.quantities import ratio_text
+from ..tuning.dask_workers import dask_workers
 from ..tuning.report import TuningProgress
 from .fill_shapes import inputs_of_file, model_shapes, tell
 from .inputs import add_input_options, read_inputs
@@ -50,6 +51,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--searcher", choices=SEARCHES, default=SEARCHES[0], help="how to search (default: evolution)")
     parser.add_argument("--seed", type=int, default=0, help="of the random numbers of the search (default: 0)")
     parser.add_argument("--jobs", type=int, help="compile so many candidates at once (default: one a core)")
+    parser.add_argument(
+        "--workers",
+        metavar="dask://HOST:PORT",
+        help="compile and measure on the workers of this Dask scheduler, one a machine (default: here)",
+    )
     add_input_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
@@ -68,7 +74,8 @@ def _run(arguments: argparse.Namespace) -> int:
     known = {**{i.name: given[i.name].shape for i in inputs if i.is_open and i.name in given}, **asked}
     shapes = model_shapes(arguments.model, inputs, known)
     tell(shapes, known)
-    with _told_of_interrupts(arguments.records), _shown() as listener:
+    where = nullcontext((None, None)) if arguments.workers is None else dask_workers(arguments.workers)
+    with where as (workers, count), _told_of_interrupts(arguments.records), _shown() as listener:
         report = tune(
             arguments.model,
             arguments.records,
@@ -77,7 +84,8 @@ def _run(arguments: argparse.Namespace) -> int:
             {**known, **shapes},
             arithmetic=arguments.arithmetic,
             threads=arguments.threads,
-            jobs=arguments.jobs,
+            workers=workers,
+            jobs=count if arguments.jobs is None else arguments.jobs,
             searcher=arguments.searcher,
             only=arguments.only,
             inputs=given,

@@ -51,6 +51,10 @@ class TuningProgress(BriefRepr):
         return table
 
 
+def unheard(progress: TuningProgress) -> None:
+    """Where nobody listens to progress."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class TuningReport(BriefRepr):
     """``records`` is the file, ``written`` how many records came into it, and ``taken_back`` how many of these were

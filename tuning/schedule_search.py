@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +24,7 @@ from .compute_space import BY_RULES, ComputeSpace
 from .jobs import versions
 from .journal import Journal, confirmation_of
 from .outcome import Outcome, OutcomeKind
+from .report import TaskProgress, TuningProgress, unheard
 from .schedule_bench import ScheduleBench
 from .searcher import MakeSearcher, TrialResult
 from .starts import STARTS, closest_records
@@ -61,8 +62,10 @@ class ScheduleSearch:
         journal: Journal,
         make: MakeSearcher,
         seed: int,
+        listener: Callable[[TuningProgress], None] = unheard,
     ) -> None:
         self._of, self._workload, self._first = of, workload, first
+        self._listener = listener
         self._bench, self._journal = bench, journal
         self._records = journal.records()
         self._key = self._task_key()
@@ -79,13 +82,24 @@ class ScheduleSearch:
             outcomes = self._outcomes(proposed)
             self._tried.update(zip(proposed, outcomes, strict=True))
             self._searcher.observe([TrialResult(c, o.ratio) for c, o in zip(proposed, outcomes, strict=True)])
+            self._tell("measuring schedules", "searching", end)
         best = max(self._tried, key=lambda candidate: self._tried[candidate].ratio, default=None)
         if best is not None and self._tried[best].ratio > 1:
+            self._tell("confirming the fastest schedule", "confirming", end)
             confirmed = self._confirmed(best)
             if (gain := min(confirmed.ratio, confirmed.low)) > 1:
                 self._record(best, confirmed)
                 return self._found(self._space.schedule(best), gain)
         return self._found(self._first, 1.0)
+
+    def _tell(self, phase: str, state: str, end: float) -> None:
+        best = max(self._tried, key=lambda candidate: self._tried[candidate].ratio)
+        gain = self._tried[best].ratio
+        failed = sum(not outcome.is_timed for outcome in self._tried.values())
+        name, operator = ", ".join(tensor.name for tensor in self._of.outputs), self._workload.op
+        shown = str(best) if gain > 1 else ""
+        row = TaskProgress(name, operator, 1.0, 0.0, len(self._tried), failed, shown, gain, state)
+        self._listener(TuningProgress(phase, (row,), max(0.0, end - time.monotonic())))
 
     def _task_key(self) -> str:
         """What trials are kept by: a digest of all that their times beside the first schedule depend on."""

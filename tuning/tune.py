@@ -27,7 +27,7 @@ from ..te.tensor import Tensor
 from .bench import Bench, BenchSettings, JobBench
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
 from .journal import Journal, records_path
-from .report import TuningProgress, TuningReport
+from .report import TuningProgress, TuningReport, unheard
 from .rewrite_search import RewriteSearch
 from .rewrite_tasks import rewrite_tasks, unplanned
 from .run_width import RunWidth, check_numbers
@@ -78,6 +78,7 @@ def tune(
     searcher: str | MakeSearcher = ...,
     seed: int = ...,
     timeout: float = ...,
+    progress: Callable[[TuningProgress], None] | None = ...,
 ) -> ScheduleTuning: ...
 def tune(
     model: Tensor | Sequence[Tensor] | ModelProto | bytes | str | os.PathLike[str] | Function,
@@ -119,9 +120,7 @@ def tune(
     """
     tensors = _tensors_of(model)
     if tensors is not None:
-        _refuse_given(
-            shapes=shapes, arithmetic=arithmetic, jobs=jobs, only=only or None, inputs=inputs, progress=progress
-        )
+        _refuse_given(shapes=shapes, arithmetic=arithmetic, jobs=jobs, only=only or None, inputs=inputs)
         reassociate = not CodegenOptions(precision=precision).is_strict
         return tune_schedule(
             tensors,
@@ -135,6 +134,7 @@ def tune(
             seed=seed,
             timeout=timeout,
             reassociate=reassociate,
+            progress=progress,
         )
     whole = cast("ModelProto | bytes | str | os.PathLike[str] | Function", model)
     resolved, path = resolve_target(target), records_path(records)
@@ -155,7 +155,7 @@ def tune(
 
     with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
         bench = JobBench(who, bench_settings, library_of, inputs or {})
-        return _tuned(graph_of, settings, only, bench, journal, make, 60.0 * minutes, seed, progress or _unheard)
+        return _tuned(graph_of, settings, only, bench, journal, make, 60.0 * minutes, seed, progress or unheard)
 
 
 def _tuned(
@@ -198,7 +198,3 @@ def _refuse_given(**arguments: object) -> None:
     given = [name for name, value in arguments.items() if value is not None]
     if given:
         raise RuntimeArgumentError(f"{given[0]}= is for models; tensor expressions are tuned without it")
-
-
-def _unheard(progress: TuningProgress) -> None:
-    """Nobody listens."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 
 from ..api.autoschedule import CANDIDATES, autoschedule, checked_rules
@@ -21,6 +21,7 @@ from ..schedules.auto.sketch import ScheduleRule
 from ..te.tensor import Tensor
 from .jobs import MEASURE_SECONDS
 from .journal import Journal, records_path
+from .report import TuningProgress, unheard
 from .run_width import RunWidth, check_numbers
 from .schedule_bench import ScheduleBench
 from .schedule_search import ScheduleSearch, ScheduleTuning
@@ -43,13 +44,15 @@ def tune_schedule(
     seed: int = 0,
     timeout: float = MEASURE_SECONDS,
     reassociate: bool = True,
+    progress: Callable[[TuningProgress], None] | None = None,
 ) -> ScheduleTuning:
     """Search a schedule of tensor expressions by measuring: what ``autoschedule`` chooses first, then what a searcher
     proposes of the decisions of the same rules, ``measurements`` of them or as many as ``minutes`` allow.
 
     Candidates are compiled and run in processes of their own, beside the model's choice, whose results theirs have to
-    be; ``workers``, ``threads``, ``searcher``, ``seed`` and ``timeout`` are those of ``lw.tune``. The fastest is
-    measured afresh, and given if it is faster for sure in each of three new processes; else the model's choice is.
+    be; ``workers``, ``threads``, ``searcher``, ``seed``, ``timeout`` and ``progress`` are those of ``lw.tune``. The
+    fastest is measured afresh, and given if it is faster for sure in each of three new processes; else the model's
+    choice is.
 
     ``records`` is a file that keeps it, by which ``autoschedule(outputs, records=…)`` gives it again, and where a run
     goes on that was interrupted. A search begins with what the file says of the same expression on other targets, and
@@ -70,7 +73,8 @@ def tune_schedule(
     journal = Journal(path, width.threads)
     with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
         bench = ScheduleBench(who, first, resolved, width.threads, seed, timeout)
-        return ScheduleSearch(of, workload, first, bench, journal, make, seed).run(measurements, end)
+        search = ScheduleSearch(of, workload, first, bench, journal, make, seed, progress or unheard)
+        return search.run(measurements, end)
 
 
 def _closed_workload(of: Scheduling, first: Schedule) -> Workload:

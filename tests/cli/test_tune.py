@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import needed_tools
 import numpy as np
 import onnx
 import pytest
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 import loopwright as lw
 from loopwright.artifact.records.record_file import read_trials
 from loopwright.cli.tune import lines_of_progress
+from loopwright.tuning.dask_workers import dask_workers
 from loopwright.tuning.report import TaskProgress, TuningProgress
 
 RUN = [sys.executable, "-m", "loopwright", "tune"]
@@ -114,3 +116,38 @@ def test_options_that_do_not_fit_are_refused(model, tmp_path, more, problem):
     assert found.returncode in (1, 2)
     assert problem in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_a_cluster_of_dask_tunes_a_model(model, tmp_path):
+    distributed = needed_tools.module("distributed", "tune")
+    path = tmp_path / "tuned.jsonl"
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        where = cluster.scheduler_address.replace("tcp://", "dask://")
+        command = arguments(model, path, "--minutes", "0.02", "--json", "--workers", where)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=600)
+        assert any(to == "memory" for _, _, to, *_ in cluster.scheduler.transition_log), "no job was done there"
+    report = json.loads(done.stdout)
+    assert report["measured"] == report["tries"]
+    assert "measuring what is to be tuned" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("here:8786", "workers stand at dask://HOST:PORT, found 'here:8786'"),
+        ("dask://127.0.0.1", "workers stand at dask://HOST:PORT"),
+        ("dask://127.0.0.1:1", "no Dask scheduler answers at dask://127.0.0.1:1"),
+    ],
+)
+def test_workers_that_are_not_there_are_an_error(address, problem):
+    needed_tools.module("distributed", "tune")
+    with pytest.raises(lw.RuntimeArgumentError, match=problem), dask_workers(address, patience=0.5):
+        pytest.fail("there are none")
+
+
+def test_a_scheduler_without_workers_is_an_error():
+    distributed = needed_tools.module("distributed", "tune")
+    with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:
+        where = cluster.scheduler_address.replace("tcp://", "dask://")
+        with pytest.raises(lw.RuntimeArgumentError, match="has no workers"), dask_workers(where, patience=0.5):
+            pytest.fail("there are none")

@@ -29,11 +29,17 @@ def few(space, rng):
 
 
 def test_the_schedule_that_is_found_computes_the_same():
-    tuned = lw.tune_schedule(CASE.outputs, minutes=60, candidates=2, searcher=few, threads=1)
+    told = []
+    more = {"searcher": few, "threads": 1, "progress": told.append}
+    tuned = lw.tune_schedule(CASE.outputs, minutes=60, candidates=2, **more)
     assert {outcome.kind for outcome in tuned.tried.values()} <= {"measured", "same code"}
     assert len(tuned.tried) == 3
     assert tuned.gain >= 1
     assert "of 3 candidates" in str(tuned)
+    assert (told[0].phase, told[0].tasks[0].tried) == ("measuring schedules", 3)
+    assert told[0].tasks[0].name == "C"
+    assert told[0].seconds_left > 0
+    assert len(told) == 1 + any(outcome.ratio > 1 for outcome in tuned.tried.values())
     assert [each.gain for each in tuned.candidates] == [1.0, *(outcome.ratio for outcome in tuned.tried.values())]
     assert all(each.predicted > 0 and each.outcome in {"measured", "same code"} for each in tuned.candidates)
     assert str(tuned.candidates[-1].schedule) != str(tuned.candidates[0].schedule)
