@@ -57,7 +57,7 @@ def forest_of_ids(node: OnnxNode, kind: npt.DTypeLike, prefix: str) -> Forest:
     """The forest of a ``TreeEnsembleClassifier`` or ``-Regressor``, which name nodes by tree and number.
 
     ``kind`` is the dtype of bounds and weights; ``prefix`` is that of the attributes for leaves, "class" or "target".
-    Raises ``ModelError`` for attributes that do not fit together, and nodes that are not there or have two parents.
+    Raises ``ModelError`` for attributes that do not fit together, and nodes that are not there, or lead back.
     """
     trees = node.int_array("nodes_treeids")
     columns = _Columns(node, len(trees))
@@ -82,7 +82,7 @@ def forest_of_ids(node: OnnxNode, kind: npt.DTypeLike, prefix: str) -> Forest:
         leaves.floats(f"{prefix}_weights", kind),
         {},
     )
-    _check_parents(node, forest)
+    _check_walks(node, forest)
     return forest
 
 
@@ -107,7 +107,7 @@ def forest_of_indices(node: OnnxNode, kind: npt.DTypeLike) -> Forest:
         leaves.floats("leaf_weights", kind),
         _members(node, modes, kind),
     )
-    _check_parents(node, forest)
+    _check_walks(node, forest)
     return forest
 
 
@@ -222,11 +222,33 @@ def _members(node: OnnxNode, modes: Integers, kind: npt.DTypeLike) -> dict[int, 
     return {int(k): np.unique(found[:-1]) for k, found in zip(wanted, sets, strict=False)}
 
 
-def _check_parents(node: OnnxNode, forest: Forest) -> None:
-    """Raise ``ModelError`` for an inner node with two parents, or a root with one: walks could go round."""
-    inner = np.flatnonzero(forest.modes != NodeMode.LEAF)
-    children = np.concatenate([forest.no[inner], forest.yes[inner][forest.yes[inner] != forest.no[inner]]])
-    parents = np.bincount(children, minlength=len(forest.modes))
-    parents[forest.roots] += 1
-    if (parents[inner] > 1).any():
-        raise ModelError(f"{node}: {np.flatnonzero(parents[inner] > 1).size} inner nodes are roots or children twice")
+def _check_walks(node: OnnxNode, forest: Forest) -> None:
+    """Raise ``ModelError`` for an inner node that is in two trees, or that a walk from it can come back to. Several
+    nodes of a tree may lead to one: so LightGBM's and XGBoost's converters write the sets of categories."""
+    if shared := _in_two_trees(forest):
+        raise ModelError(f"{node}: {shared} inner nodes are in two trees")
+    ended = forest.modes == NodeMode.LEAF
+    while not ended.all():
+        ends = ~ended
+        ends[ends] = ended[forest.no[ends]] & ended[forest.yes[ends]]
+        if not ends.any():
+            raise ModelError(f"{node}: from {np.count_nonzero(~ended)} inner nodes, walks go round")
+        ended |= ends
+
+
+def _in_two_trees(forest: Forest) -> int:
+    """How many inner nodes, roots among them, walks through two trees come to; counted up to the first level that has
+    any."""
+    owners = np.full(len(forest.modes), LEAF)
+    level, trees = forest.roots, np.arange(len(forest.roots))
+    while level.size:
+        inner = forest.modes[level] != NodeMode.LEAF
+        level, trees = level[inner], trees[inner]
+        new = owners[level] == LEAF
+        owners[level[new]] = trees[new]
+        if others := np.unique(level[owners[level] != trees]).size:
+            return others
+        parents, first = np.unique(level[new], return_index=True)
+        level = np.concatenate([forest.no[parents], forest.yes[parents]])
+        trees = np.tile(trees[new][first], 2)
+    return 0

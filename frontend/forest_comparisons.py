@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..ops.families.tree_tables import Comparisons, Floats, Integers
 from .forest import Forest, NodeMode
+from .forest_memberships import with_memberships
 
 LEQ, LT, GTE, GT = NodeMode.BRANCH_LEQ, NodeMode.BRANCH_LT, NodeMode.BRANCH_GTE, NodeMode.BRANCH_GT
 OPPOSITE = np.array([GT, GTE, LT, LEQ])
@@ -20,6 +21,7 @@ OPPOSITE = np.array([GT, GTE, LT, LEQ])
 
 def comparisons(forest: Forest, columns: int, rows: Integers) -> Comparisons:
     """The forest as comparisons of z, which has ``columns`` columns of x. ``rows`` are the rows of leaves' weights."""
+    forest = with_memberships(forest)
     made = _Nodes(forest, columns)
     made.ask_order(np.flatnonzero(forest.modes <= GT))
     made.ask_equality(np.flatnonzero((forest.modes == NodeMode.BRANCH_EQ) | (forest.modes == NodeMode.BRANCH_NEQ)))

@@ -10,6 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import check, each_version, ml_case
 
 import loopwright as lw
+from loopwright.graph import Call
+from loopwright.graph.visit import post_order
 
 COLUMNS = 5
 NODES = forests.nodes_of(np.random.default_rng(1), 6, 3, COLUMNS)
@@ -71,6 +73,38 @@ def test_every_mode_asks_what_it_says_of_bounds_infinities_and_nan(mode, kind):
     x = forests.rows_of(rng, 200, COLUMNS, kind)
     (y,) = found(model, x)
     np.testing.assert_allclose(y, forests.scores(nodes, leaves, x, 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("version", [3, 5])
+@pytest.mark.parametrize("modes", [("BRANCH_EQ",), (*forests.MODES, "BRANCH_EQ", "BRANCH_EQ")], ids=["equal", "all"])
+def test_several_nodes_that_lead_to_one_are_walked(modes, version):
+    rng = np.random.default_rng([5, len(modes)])
+    nodes = forests.asked_in_turn(rng, forests.nodes_of(rng, 7, 4, COLUMNS, modes), 6)
+    leaves = forests.leaves_of(rng, nodes, 1, 1)
+    made = forests.attributes(nodes, leaves, "target") if version == 3 else forests.indexed_attributes(nodes, leaves)
+    operator = "TreeEnsembleRegressor" if version == 3 else "TreeEnsemble"
+    model = forests.model_of(operator, version, made | {"n_targets": 1}, COLUMNS)
+    for rows in (1, 200):
+        x = forests.rows_of(rng, rows, COLUMNS)
+        (y,) = found(model, x)
+        np.testing.assert_allclose(y, forests.scores(nodes, leaves, x, 1), atol=1e-5)
+
+
+def test_values_that_are_asked_for_in_turn_are_one_set():
+    """A set of 100 categories takes seven comparisons and a test for equality, not two for each."""
+    root = {"tree": 0, "id": 0, "feature": 0, "mode": "BRANCH_EQ", "bound": 0.0, "missing": 0, "yes": 100, "no": 101}
+    turns = [{**root, "id": k, "bound": float(k * k), "no": k + 1 if k < 99 else 101} for k in range(100)]
+    ends = [{**root, "id": 100, "mode": "BRANCH_LEQ", "bound": 50.0, "feature": 1, "yes": 102, "no": 103},
+            *({**root, "id": k, "mode": "LEAF"} for k in (101, 102, 103))]  # fmt: skip
+    nodes, leaves = [*turns, *ends], [(0, 101, 0, 1.0), (0, 102, 0, 2.0), (0, 103, 0, 4.0)]
+    attrs = forests.attributes(nodes, leaves, "target") | {"n_targets": 1}
+    model = forests.model_of("TreeEnsembleRegressor", 3, attrs, 2)
+    calls = [node for node in post_order(lw.from_onnx(model).body) if isinstance(node, Call)]
+    (ensemble,) = [call for call in calls if call.op.name == "nn.tree_ensemble"]
+    ((_, longest_way, _),) = ensemble.args[3].value
+    assert longest_way == 7 + 2 + 1
+    x = np.array([[k, c] for k in (*range(0, 10000, 7), 0.5, -1, np.nan) for c in (0, 60)], np.float32)
+    np.testing.assert_array_equal(found(model, x)[0], forests.scores(nodes, leaves, x, 1))
 
 
 @pytest.mark.parametrize("fold", ["SUM", "AVERAGE", "MIN", "MAX"])
@@ -247,7 +281,7 @@ def test_classes_and_their_scores_are_onnxruntimes(weights, classes, bases, tran
     ("change", "message"),
     [
         ({"nodes_truenodeids": [9, 0, 0]}, "there is no node 9 in tree 0"),
-        ({"nodes_truenodeids": [0, 0, 0]}, "inner nodes are roots or children twice"),
+        ({"nodes_truenodeids": [0, 0, 0]}, "from 1 inner nodes, walks go round"),
         ({"nodes_nodeids": [0, 1, 1]}, "node 1 of tree 0 is there twice"),
         ({"nodes_modes": ["BRANCH_LEQ", "LEAF", "TWIG"]}, "there is no mode 'TWIG'"),
         ({"nodes_values": [0.0]}, "nodes_values must have 3 elements, found 1"),
@@ -264,6 +298,14 @@ def test_damaged_trees_are_model_errors(change, message):
     attrs = forests.attributes(nodes, [(0, 1, 0, 0.5), (0, 2, 0, 0.25)], "target") | {"n_targets": 1}
     with pytest.raises(lw.ModelError, match=message):
         lw.from_onnx(forests.model_of("TreeEnsembleRegressor", 3, attrs | change, 1))
+
+
+@pytest.mark.parametrize("change", [{"tree_roots": [0, 0]}, {"tree_roots": [0, 1]}], ids=["roots", "a child"])
+def test_an_inner_node_of_two_trees_is_refused(change):
+    nodes = forests.nodes_of(np.random.default_rng(0), 1, 3, COLUMNS, fill=1)
+    attrs = forests.indexed_attributes(nodes, forests.leaves_of(np.random.default_rng(0), nodes, 1, 1))
+    with pytest.raises(lw.ModelError, match="inner nodes are in two trees"):
+        lw.from_onnx(forests.model_of("TreeEnsemble", 5, attrs | {"n_targets": 1} | change, COLUMNS))
 
 
 def test_probit_of_two_classes_with_one_score_is_refused():

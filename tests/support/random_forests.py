@@ -42,6 +42,25 @@ def tree_of(rng, tree, depth, features, modes, missing, fill):
     return [made[0], *(made[k + 1] for k in rng.permutation(count - 1))]
 
 
+def asked_in_turn(rng, nodes, most):
+    """The trees, where each node that asks for equality is followed by up to so many that ask for other values, and
+    lead to the same node: what converters make of sets of categories."""
+    made = []
+    for tree in sorted({node["tree"] for node in nodes}):
+        own = [dict(node) for node in nodes if node["tree"] == tree]
+        for node in [node for node in own if node["mode"] == "BRANCH_EQ"]:
+            last, end = node, node["no"]
+            for _ in range(rng.integers(most + 1)):
+                missing = int(rng.random() < 0.2)
+                new = {**node, "id": len(own), "bound": float(rng.choice(BOUNDS)), "missing": missing}
+                last["no"] = new["id"]
+                own.append(new)
+                last = new
+            last["no"] = end
+        made += own
+    return made
+
+
 def leaves_of(rng, nodes, targets, per_leaf, low=-1.0, high=1.0):
     """(tree, node, target, weight): each leaf gives some targets, or those of its tree alone (None), weights."""
     made = []
