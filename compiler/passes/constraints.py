@@ -65,7 +65,7 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
     """How much the dimensions must be, where that is more than 0, and which call asks for it; the size of the batch, if
     there is only one. What the bodies of calls ask for is left out: it is checked where a body is run."""
     least: dict[Symbol, Least] = {}
-    for call in _own_calls(function):
+    for call in {_question(call): call for call in reversed([*_own_calls(function)])}.values():
         if call.op is ASSUME_EXTENT or bodies_of(call):
             continue
         symbols = _symbols(call)
@@ -103,12 +103,16 @@ _Question: TypeAlias = tuple[object, ...]
 """What decides whether a call holds: the operator, its attributes, and the types, which are interned."""
 
 
+def _question(call: Call) -> _Question:
+    return (call.op, call.attrs, call.type, *(a.type for a in call.args))
+
+
 def _changed(function: Function, is_body: bool, holding: set[_Question], types: Inferences) -> Function | None:
     """The function changed so that the first call holds that does not for all dimensions; None if all of them do. Those
     that do are added to ``holding``, so that calls which a change leaves as they are are not asked again."""
     given = frozenset(() if is_body else symbols_of(p.type for p in function.params))
     for call in _calls(function):
-        question = (call.op, call.attrs, call.type, *(a.type for a in call.args))
+        question = _question(call)
         if question in holding:
             continue
         symbols = _symbols(call)
@@ -381,7 +385,7 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol, known: int) ->
 
     def holds(number: int) -> bool:
         trials = ({**other, symbol: number}, dict.fromkeys(symbols, number))
-        problems = [_problem_at(call, values) for values in trials]
+        problems = (_problem_at(call, values) for values in trials)
         return any(problem is None or problem.negative for problem in problems)
 
     return known if holds(known) else bisect(range(other[symbol]), False, known + 1, key=holds)
