@@ -16,6 +16,7 @@ import mmap
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -72,14 +73,16 @@ def write_sections(path: Path, content: object, sections: Sequence[Section]) -> 
 
 
 def write_sections_to(file: IO[bytes], sections: Iterable[Section], content: Callable[[], object]) -> str:
-    """Write a new file as far as the disk, and give its ``SectionFile.digest``. Sections are written as they come;
-    the content is asked for when all are."""
+    """Write a new file as far as the disk, and give its ``SectionFile.digest``. Sections are written as they come,
+    while a thread digests them; the content is asked for when all are."""
     file.write(bytes(_START))
-    places: list[_Place] = []
-    for section in map(_bytes_of, sections):
-        begin = _padded(file)
-        file.write(section)
-        places.append(_Place(begin, section.nbytes, hashlib.sha256(section).hexdigest()))
+    written: list[tuple[int, int, Future[str]]] = []
+    with ThreadPoolExecutor(1) as digests:
+        for section in map(_bytes_of, sections):
+            begin = _padded(file)
+            written.append((begin, section.nbytes, digests.submit(_sha256, section)))
+            file.write(section)
+    places = [_Place(begin, size, digest.result()) for begin, size, digest in written]
     begin = _padded(file)
     header = json.dumps({"format": FORMAT, "sections": places, "content": content()}).encode()
     digest = hashlib.sha256(header)
@@ -90,6 +93,10 @@ def write_sections_to(file: IO[bytes], sections: Iterable[Section], content: Cal
     file.flush()
     os.fsync(file.fileno())
     return digest.hexdigest()
+
+
+def _sha256(section: memoryview) -> str:
+    return hashlib.sha256(section).hexdigest()
 
 
 def _bytes_of(section: Section) -> memoryview:
@@ -172,6 +179,6 @@ class SectionFile:
     def _check(self, number: int) -> None:
         begin, end = self._span(number)
         with memoryview(self._map) as whole, whole[begin:end] as part:
-            digest = hashlib.sha256(part).hexdigest()
+            digest = _sha256(part)
         if digest != self._places[number].digest:
             raise ModelError(f"section {number} does not have the digest that the header states")
