@@ -321,10 +321,29 @@ def draw_col2im(d):
     )
 
 
+def _grid_sample_of_last_channels(x, places, options):
+    shape = (x[0], *x[2:], x[1])
+
+    def expected(image, grid):
+        return np.moveaxis(sampling.sampled(np.moveaxis(image, -1, 1), grid, *options), 1, -1)
+
+    return Case(
+        lambda *a: nn.grid_sample(*a, *options, channels_last=True),
+        expected,
+        (
+            Input(shape, "float64", outliers=None),
+            Input((x[0], *places, len(places)), "float64", -1.6, 1.6, outliers=None),
+        ),
+        lambda *a: np.full((x[0], *places, x[1]), 30.0),
+    )
+
+
 def draw_grid_sample(d):
     rank = d.int(1, 3)
     x, places = (d.int(1, 2), d.int(1, 3), *d.ints(1, 7, rank)), d.ints(1, 6, rank)
     options = d.one(*sampling.MODES), d.one(*sampling.PADDINGS), d.chance()
+    if d.chance():
+        return _grid_sample_of_last_channels(x, places, options)
     inputs = Input(x, "float64", outliers=None), Input((x[0], *places, rank), "float64", -1.6, 1.6, outliers=None)
     return Case(
         lambda *a: nn.grid_sample(*a, *options),
