@@ -67,6 +67,7 @@ from .families.matmul.packed import packed_matmul
 from .families.matmul.packed_bytes import packed_byte_matmul
 from .families.matmul.packed_pairs import packed_pair_matmul
 from .families.matmul.strassen import strassen_matmul
+from .families.max_roi_pool import max_roi_pool
 from .families.nms import non_max_suppression
 from .families.nonzero import nonzero
 from .families.norm import batch_norm, instance_norm, layer_norm, rms_norm
@@ -94,7 +95,7 @@ from .families.repeat import broadcast_to, repeat, tile
 from .families.reshape import expand_dims, flatten, reshape, squeeze
 from .families.resize import resize
 from .families.reverse_sequence import reverse_sequence
-from .families.roi import max_roi_pool, roi_align
+from .families.roi import roi_align
 from .families.scatter import scatter_elements, scatter_nd, tensor_scatter
 from .families.select import clip_by, where
 from .families.slicing import split, strided_slice

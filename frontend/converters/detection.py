@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...graph.node import Node
+from ...ops.families.max_roi_pool import max_roi_pool
 from ...ops.families.nms import non_max_suppression
-from ...ops.families.roi import max_roi_pool, roi_align
+from ...ops.families.roi import roi_align
 from ..assumed_extent import with_extent
 from ..integers import as_number
 from ..onnx_node import OnnxNode

@@ -1,27 +1,28 @@
-"""What is inside boxes of an image, in as many bins for each box: roi_align, max_roi_pool.
+"""roi_align: an image read between its elements at positions inside boxes, in as many bins for each box.
 
-How many elements a bin has follows from the boxes, which are data, so both are loops of their own (``te.extern``):
-boxes and blocks of channels run in parallel, and the channels of a block are the lanes of vectors, which share the
-positions and weights of what they read.
+How many positions a bin has may follow from the boxes, which are data, so it is a loop of its own (``te.extern``):
+boxes and blocks of channels run in parallel. The channels of a block are the lanes of vectors, which share the
+positions and weights of what they read. Channels may be the last axis, which the layout planner weighs against reading
+each element by itself.
 
-Sources: He et al., Mask R-CNN (2017), and Girshick, Fast R-CNN (2015), as ONNX's RoiAlign and MaxRoiPool.
+Source: He et al., Mask R-CNN (2017), as ONNX's RoiAlign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
 
 from ... import te
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
+from ...graph.layout import Layout
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
 from ...ir.buffer import Buffer
-from ...ir.builder import BufferPtr, IRBuilder
-from ...ir.constants import const_int
+from ...ir.builder import IRBuilder
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.stmt import Stmt
@@ -29,20 +30,24 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import accumulator, widened
 from ..definition.arguments import PerAxis, flag, integer, naming, per_axis, real
 from ..definition.attrs import Attrs, attr, one_of
+from ..definition.cost import elements, moved
+from ..definition.layout_rule import LayoutCandidate, ValueLayout
 from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import schedule_default
 from ..definition.registry import OpPattern, register_op
-from ..definition.relations import FLOAT_KINDS, same_dtype, same_extent, tensor_argument
-from ..definition.strategy import register_compute
+from ..definition.relations import same_extent, tensor_argument
+from ..definition.strategy import OpStrategy, register_strategy
+from .roi_bins import IMAGE, LANES, Bins, binned, each_block, positive
 
 GROUP = OpGroup.IMAGES
 
-LANES = 16
+USUAL_SAMPLES = 2
+"""Along an axis of a bin, where boxes tell."""
+ELEMENTS_CYCLES, VECTORS_CYCLES = 200.0, 40.0
+"""To read a position of a block of channels: element by element, and in vectors."""
+
 MOST_SAMPLES = 1 << 16
 """Along an axis of a bin, so that a box that is out of all bounds comes to an end."""
-
-
-def _positive(values: tuple[int, ...]) -> str | None:
-    return None if len(values) == 2 and min(values) > 0 else "must be two numbers above 0"
 
 
 def _not_negative(value: int) -> str | None:
@@ -53,82 +58,31 @@ def _not_negative(value: int) -> str | None:
 class RoiAlignAttrs(Attrs):
     """The attributes of ``roi_align``."""
 
-    bins: tuple[int, ...] = attr("the rows and columns of bins of a box", check=_positive)
+    bins: tuple[int, ...] = attr("the rows and columns of bins of a box", check=positive)
     scale: float = attr("how many elements of x a unit of the boxes is", 1.0)
     samples: int = attr("samples along each axis of a bin; 0: one for each element, rounded up", 0, _not_negative)
     mode: str = attr("what becomes of the samples of a bin", "avg", one_of("avg", "max"))
     half_pixel: bool = attr("whether elements lie at the middles of units, else at their beginnings", True)
+    channels_last: bool = attr("whether channels are the last axis of x and of the result, else the second", False)
 
-
-@dataclass(frozen=True)
-class MaxRoiPoolAttrs(Attrs):
-    """The attributes of ``max_roi_pool``."""
-
-    bins: tuple[int, ...] = attr("the rows and columns of bins of a box", check=_positive)
-    scale: float = attr("how many elements of x a unit of the boxes is", 1.0)
-
-
-def _result(x: TensorType, boxes: TensorType, columns: int, bins: tuple[int, ...]) -> TensorType:
-    if x.ndim != 4 or x.dtype.kind not in FLOAT_KINDS:
-        raise TypeInferenceError(f"x must be [batch, channels, rows, columns] of {', '.join(FLOAT_KINDS)}, found {x}")
-    same_dtype([x, boxes], ["x", "boxes"])
-    if boxes.ndim != 2 or const_int(boxes.shape[1]) != columns:
-        raise TypeInferenceError(f"boxes must be a matrix with {columns} columns, found {boxes}")
-    return TensorType((boxes.shape[0], x.shape[1], *map(as_index, bins)), x.dtype)
+    @property
+    def axes_of_image(self) -> tuple[int, int]:
+        """The axes of rows and columns."""
+        return (1, 2) if self.channels_last else (2, 3)
 
 
 def _align_relation(types: Sequence[Type], attrs: RoiAlignAttrs) -> Type:
     x, boxes, samples = map(tensor_argument, types, ("x", "boxes", "batch_indices"))
-    result = _result(x, boxes, 4, attrs.bins)
+    if attrs.channels_last and x.ndim == 4:
+        n, rows, columns, c = x.shape
+        boxes_of, channels, *bins = binned(TensorType((n, c, rows, columns), x.dtype), boxes, 4, attrs.bins).shape
+        result = TensorType((boxes_of, *bins, channels), x.dtype)
+    else:
+        result = binned(x, boxes, 4, attrs.bins)
     if samples.ndim != 1 or not samples.dtype.is_data_int:
         raise TypeInferenceError(f"batch_indices must be integers, one for each box, found {samples}")
     same_extent(boxes.shape[0], samples.shape[0], f"{boxes.shape[0]} boxes have {samples.shape[0]} batch_indices")
     return result
-
-
-def _pool_relation(types: Sequence[Type], attrs: MaxRoiPoolAttrs) -> Type:
-    return _result(tensor_argument(types[0], "x"), tensor_argument(types[1], "boxes"), 5, attrs.bins)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Bins:
-    """Writes the bins of a box, for a block of channels."""
-
-    builder: IRBuilder
-    x: BufferPtr
-    result: BufferPtr
-    sample: Expr
-    box: Expr
-    first: Expr
-    totals: BufferPtr
-
-    @contextmanager
-    def channels(self) -> Iterator[tuple[Expr, Expr]]:
-        """A vector of channels: the lane, and the channel."""
-        ib = self.builder
-        with ib.for_range(0, LANES, name="lane", kind="vectorized") as lane:
-            channel = self.first + lane
-            with ib.if_scope(channel < self.x.shape[1]):
-                yield lane.as_expr(), channel
-
-    def fill(self, value: Expr) -> None:
-        with self.builder.for_range(0, LANES, name="lane", kind="vectorized") as lane:
-            self.totals[lane] = value
-
-    def read(self, channel: Expr, row: Expr, column: Expr) -> Expr:
-        return widened(self.x[self.sample, channel, row, column])
-
-    def store(self, row: Expr, column: Expr, finish: Callable[[Expr], Expr]) -> None:
-        with self.channels() as (lane, channel):
-            self.result[self.box, channel, row, column] = te.cast(finish(self.totals[lane]), self.result.dtype)
-
-
-@contextmanager
-def _each_block(ib: IRBuilder, x: BufferPtr, boxes: BufferPtr) -> Iterator[tuple[Expr, Expr]]:
-    """Boxes and the first channels of blocks, in parallel."""
-    blocks = (x.shape[1] + (LANES - 1)) // LANES
-    with ib.for_range(0, boxes.shape[0] * blocks, name="block", kind="parallel") as block:
-        yield ib.let("box", block // blocks).as_expr(), ib.let("channel", block % blocks * LANES).as_expr()
 
 
 def _inside(index: Expr, extent: Expr) -> Expr:
@@ -187,12 +141,13 @@ def _align_compute(attrs: RoiAlignAttrs, inputs: Tensors, result: Type) -> te.Te
         ib = IRBuilder()
         x, boxes, samples, target = map(ib.buffer_ptr, (*ins, *outs))
         kind = accumulator(x.dtype)
-        with _each_block(ib, x, boxes) as (box, first):
+        with each_block(ib, x.shape[-1 if attrs.channels_last else 1], boxes) as (box, first):
             sample = ib.let("sample", as_index(samples[box])).as_expr()
             totals = ib.allocate(kind, (LANES,), "totals")
-            bins = _Bins(ib, x, target, sample, box, first, totals)
+            bins = Bins(ib, x, target, sample, box, first, totals, attrs.channels_last)
             rows, columns = (
-                _line(ib, attrs, boxes[box, 1 - k], boxes[box, 3 - k], x.shape[2 + k], attrs.bins[k]) for k in range(2)
+                _line(ib, attrs, boxes[box, 1 - k], boxes[box, 3 - k], x.shape[axis], attrs.bins[k])
+                for k, axis in enumerate(attrs.axes_of_image)
             )
             count = te.cast(te.maximum(rows.samples * columns.samples, 1), kind)
             with (
@@ -210,7 +165,7 @@ def _align_compute(attrs: RoiAlignAttrs, inputs: Tensors, result: Type) -> te.Te
     return te.extern(tensor_argument(result, "result").shape, inputs, body, "roi_align", inputs[0].dtype)
 
 
-def _sample_bin(bins: _Bins, attrs: RoiAlignAttrs, rows: _Line, columns: _Line, position: tuple[Expr, Expr]) -> None:
+def _sample_bin(bins: Bins, attrs: RoiAlignAttrs, rows: _Line, columns: _Line, position: tuple[Expr, Expr]) -> None:
     """Take all samples of a bin together. Where they are not averaged, a sample is the greatest of four weighted
     elements; one that is far from the image is 0."""
     ib, kind = bins.builder, bins.totals.dtype
@@ -245,113 +200,41 @@ def _sample_bin(bins: _Bins, attrs: RoiAlignAttrs, rows: _Line, columns: _Line, 
         take_nothing()
 
 
-def _interpolated(bins: _Bins, corners: Sequence[tuple[Expr, Expr, Expr]], channel: Expr, averaged: bool) -> Expr:
+def _interpolated(bins: Bins, corners: Sequence[tuple[Expr, Expr, Expr]], channel: Expr, averaged: bool) -> Expr:
     weighted = (weight * bins.read(channel, row, column) for row, column, weight in corners)
     return reduce(add if averaged else te.maximum, weighted)
 
 
-def _pool_compute(attrs: MaxRoiPoolAttrs, inputs: Tensors, result: Type) -> te.Tensor:
-    def body(ins: Sequence[Buffer], outs: Sequence[Buffer]) -> Stmt:
-        ib = IRBuilder()
-        x, boxes, target = map(ib.buffer_ptr, (*ins, *outs))
-        kind = accumulator(x.dtype)
-        with _each_block(ib, x, boxes) as (box, first):
-            number = widened(boxes[box, 0])
-            is_sample = _inside_floats(number, x.shape[0])
-            sample = ib.let("sample", _as_index(te.select(is_sample, number, te.const(0, kind)))).as_expr()
-            bins = _Bins(ib, x, target, sample, box, first, ib.allocate(kind, (LANES,), "totals"))
-            rows, columns = (
-                _PooledLine.of_box(ib, attrs, boxes[box, 2 - k], boxes[box, 4 - k], x.shape[2 + k], attrs.bins[k])
-                for k in range(2)
-            )
-            with (
-                ib.for_range(0, attrs.bins[0], name="row") as row,
-                ib.for_range(0, attrs.bins[1], name="column") as column,
-            ):
-                (top, bottom), (left, right) = rows.bin(row.as_expr()), columns.bin(column.as_expr())
-                some = is_sample & (top < bottom) & (left < right)
-                bins.fill(te.select(some, te.const(float("-inf"), kind), te.const(0, kind)))
-                with (
-                    ib.if_scope(some),
-                    ib.for_range(top, bottom, name="y") as y,
-                    ib.for_range(left, right, name="x") as at,
-                    bins.channels() as (lane, channel),
-                ):
-                    value = bins.read(channel, y.as_expr(), at.as_expr())
-                    bins.totals[lane] = te.maximum(bins.totals[lane], value)
-                bins.store(row.as_expr(), column.as_expr(), lambda total: total)
-        return ib.get()
-
-    return te.extern(tensor_argument(result, "result").shape, inputs, body, "max_roi_pool", inputs[0].dtype)
+def _layout_rule(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
+    """Channels may be the last axis."""
+    held = ValueLayout(Layout("NCHW"), Layout("NHWC"))
+    if not call.attrs.channels_last and given in (None, held):
+        yield LayoutCandidate((held, None, None), replace(call.attrs, channels_last=True), held)
 
 
-def _inside_floats(number: Expr, extent: Expr) -> Expr:
-    return (number >= 0.0) & (number < te.cast(extent, number.dtype))
-
-
-def _as_index(number: Expr) -> Expr:
-    return as_index(te.cast(number, "int64"))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _PooledLine:
-    """The elements of an axis that a box takes, in bins that share elements where they do not come out even."""
-
-    builder: IRBuilder
-    extent: Expr
-    start: Expr
-    bin_size: Expr
-
-    @classmethod
-    def of_box(
-        cls, ib: IRBuilder, attrs: MaxRoiPoolAttrs, begin: Expr, end: Expr, extent: Expr, bins: int
-    ) -> _PooledLine:
-        kind = accumulator(begin.dtype)
-        first, last = (_half_away(widened(v) * attrs.scale) for v in (begin, end))
-        length = te.maximum(last - first + 1.0, te.const(1, kind))
-        return cls(
-            ib, extent, ib.let("start", first).as_expr(), ib.let("bin_size", length / te.const(bins, kind)).as_expr()
-        )
-
-    def bin(self, number: Expr) -> tuple[Expr, Expr]:
-        """The first element of a bin, and that behind the last."""
-        kind, ib = self.start.dtype, self.builder
-        low = te.floor(te.cast(number, kind) * self.bin_size)
-        high = te.ceil(te.cast(number + 1, kind) * self.bin_size)
-        begin, end = (ib.let("bound", _as_index(self._bounded(self.start + bound))).as_expr() for bound in (low, high))
-        return begin, end
-
-    def _bounded(self, position: Expr) -> Expr:
-        """A position brought to the image; NaN to its beginning."""
-        kind = position.dtype
-        inside = te.minimum(te.maximum(position, te.const(0, kind)), te.cast(self.extent, kind))
-        return te.select(te.isnan(position), te.const(0, kind), inside)
-
-
-def _half_away(x: Expr) -> Expr:
-    """The nearest whole number, halves away from 0."""
-    return te.select(x < 0.0, te.ceil(x - 0.5), te.floor(x + 0.5))
-
-
-_X = ("x", "[batch, channels, rows, columns]")
 ROI_ALIGN = register_op(
     "nn.roi_align",
     "what x has inside of boxes, in bins, each the average or the greatest of samples between its elements",
-    [_X, ("boxes", "[boxes, 4]: x1, y1, x2, y2"), ("batch_indices", "[boxes], integers; 0 is read of others")],
+    [
+        (IMAGE[0], f"{IMAGE[1]}, or with the channels last"),
+        ("boxes", "[boxes, 4]: x1, y1, x2, y2"),
+        ("batch_indices", "[boxes], integers; 0 is read of others"),
+    ],
     _align_relation,
     OpPattern.OPAQUE,
     RoiAlignAttrs,
+    layout_rule=_layout_rule,
 )
-MAX_ROI_POOL = register_op(
-    "nn.max_roi_pool",
-    "the greatest element of x in each bin of boxes, whose bounds are rounded",
-    [_X, ("boxes", "[boxes, 5]: number of the sample, x1, y1, x2, y2")],
-    _pool_relation,
-    OpPattern.OPAQUE,
-    MaxRoiPoolAttrs,
-)
-register_compute(ROI_ALIGN, _align_compute)
-register_compute(MAX_ROI_POOL, _pool_compute)
+
+
+@register_strategy(ROI_ALIGN)
+def _strategy(attrs: RoiAlignAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy, kind = OpStrategy(), tensor_argument(result, "result")
+    positions = (attrs.samples or USUAL_SAMPLES) ** 2 * elements(kind)
+    of_block = ELEMENTS_CYCLES if not attrs.channels_last else VECTORS_CYCLES
+    cost = moved([*inputs, result]) + positions * of_block / LANES
+    strategy.add_implementation(_align_compute, schedule_default, "nn.roi_align.generic", cost=cost)
+    return strategy
 
 
 def roi_align(
@@ -363,6 +246,7 @@ def roi_align(
     samples: int = 0,
     mode: str = "avg",
     half_pixel: bool = True,
+    channels_last: bool = False,
 ) -> Call:
     """What ``x`` [batch, channels, rows, columns] has inside of ``boxes`` [n, 4], which are (x1, y1, x2, y2) in units
     of ``scale`` elements: [n, channels, rows, columns] of ``bins``. ``batch_indices`` [n] are the samples that the
@@ -370,7 +254,8 @@ def roi_align(
 
     A bin is the average of ``samples`` by ``samples`` positions, 0 for one an element, each interpolated between four
     elements; with ``mode="max"`` it is the greatest of all weighted elements. ``half_pixel`` says that elements lie at
-    the middles of units; without it a box is an element large at least.
+    the middles of units; without it a box is an element large at least. ``channels_last``: x and the result
+    have their channels as the last axis.
     """
     with naming("roi_align", x):
         attrs = RoiAlignAttrs(
@@ -379,14 +264,6 @@ def roi_align(
             integer(samples, "samples"),
             mode,
             flag(half_pixel, "half_pixel"),
+            flag(channels_last, "channels_last"),
         )
     return ROI_ALIGN(x, boxes, batch_indices, attrs=attrs)
-
-
-def max_roi_pool(x: Node, boxes: Node, bins: PerAxis = 1, scale: float = 1.0) -> Call:
-    """The greatest elements of ``x`` [batch, channels, rows, columns] in the bins of ``boxes`` [n, 5], which are
-    (number of the sample, x1, y1, x2, y2) in units of ``scale`` elements, rounded, with both ends: [n, channels, rows,
-    columns] of ``bins``. A bin without elements, as outside of x, is 0."""
-    with naming("max_roi_pool", x):
-        attrs = MaxRoiPoolAttrs(per_axis(bins, 2, "bins"), real(scale, "scale"))
-    return MAX_ROI_POOL(x, boxes, attrs=attrs)

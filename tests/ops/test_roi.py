@@ -96,3 +96,30 @@ def test_misuse_is_refused(ops):
         nn.max_roi_pool(x, ops.var((5, 5)), 0)
     with pytest.raises(TypeInferenceError, match="a matrix with 5 columns"):
         nn.max_roi_pool(x, boxes, 2)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+@pytest.mark.parametrize("channels", [5, 16, 37])
+@pytest.mark.parametrize("known", [False, True])
+def test_channels_may_be_the_last_axis(mode, channels, known):
+    rng = np.random.default_rng(0)
+    image = rng.standard_normal((2, 9, 11, channels)).astype(np.float32)
+    places = np.sort(rng.uniform(-2, 14, (6, 2, 2)), axis=1).reshape(6, 4).astype(np.float32)
+    numbers = np.array([0, 1, 1, 0, 1, 0])
+    open_shape = (te.var("n"), te.var("h"), te.var("w"), channels)
+    x = lw.var("x", image.shape if known else open_shape)
+    boxes, batch = (
+        lw.var(n, s, d) for n, s, d in (("boxes", (te.var("b"), 4), "float32"), ("batch", (te.var("b"),), "int64"))
+    )
+    body = nn.roi_align(x, boxes, batch, (3, 2), mode=mode, channels_last=True)
+    found = lw.Engine(lw.compile(lw.Function([x, boxes, batch], body), jobs=1))([image, places, numbers])[0]
+    wanted = detection.roi_aligned(np.moveaxis(image, -1, 1), places, numbers, (3, 2), mode=mode)
+    np.testing.assert_allclose(found, np.moveaxis(wanted, 1, -1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("boxes", "last"), [(100, True), (1, False)])
+def test_channels_are_read_side_by_side_for_many_boxes(boxes, last):
+    x, places, batch = lw.var("x", (1, 64, 60, 60)), lw.var("boxes", (boxes, 4)), lw.var("batch", (boxes,), "int64")
+    body = nn.roi_align(x, places, batch, 7, samples=2)
+    library = lw.compile(lw.Function([x, places, batch], body), "x86-64-v3", jobs=1)
+    assert any("layout_transform" in f.name for f in library.functions) == last
