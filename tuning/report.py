@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..base.brief import BriefRepr
@@ -11,6 +11,9 @@ from ..base.quantities import count_text, ratio_text, seconds_text, share_text
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+MOST_UNTRIED = 4
+"""Of so few tasks that were not tried each has a row."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -39,16 +42,31 @@ class TuningProgress(BriefRepr):
     seconds_left: float
 
     def table(self) -> Table:
-        """A table that rich prints: a row a task."""
+        """A table that rich prints: a row a task; those that were not tried, for one reason, share a row if they are
+        many."""
         from ..base.table import lines_of, number_table
 
         table = number_table(["task and best"], ["share", "time", "tried", "failed", "gain"], ["state"])
-        for task in self.tasks:
+        for task in _rows(self.tasks):
             seconds = seconds_text(task.seconds) if task.seconds else ""
             gain = ratio_text(task.gain) if task.gain else ""
             numbers = (share_text(task.share), seconds, str(task.tried), str(task.failed), gain)
             table.add_row(lines_of(task.name, task.best or task.operator), *numbers, task.state)
         return table
+
+
+def _rows(tasks: Sequence[TaskProgress]) -> Sequence[TaskProgress]:
+    untried: dict[str, list[TaskProgress]] = {}
+    for task in tasks:
+        if not task.tried:
+            untried.setdefault(task.state, []).append(task)
+    joined = {state: _joined(each) for state, each in untried.items() if len(each) > MOST_UNTRIED}
+    return [*(task for task in tasks if task.tried or task.state not in joined), *joined.values()]
+
+
+def _joined(tasks: Sequence[TaskProgress]) -> TaskProgress:
+    share, seconds = (sum(numbers) for numbers in zip(*((t.share, t.seconds) for t in tasks), strict=True))
+    return replace(tasks[0], name=f"{len(tasks)} other tasks", operator="", share=share, seconds=seconds)
 
 
 def unheard(progress: TuningProgress) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import loopwright as lw
 from loopwright.artifact.records.record_file import read_trials
+from loopwright.base.table import table_text
 from loopwright.cli.tune import lines_of_progress
 from loopwright.tuning.dask_workers import dask_workers
 from loopwright.tuning.report import TaskProgress, TuningProgress
@@ -36,6 +38,21 @@ def model(tmp_path_factory):
 
 def arguments(model, records, *more):
     return [*RUN, str(model), "--records", str(records), "--shape", "x=16,32", "--threads", "1", *more]
+
+
+def test_tasks_that_were_not_tried_share_a_row_if_they_are_many():
+    def row(number, tried, state):
+        return TaskProgress(f"task_{number}", "nn.conv2d", 0.1, 1e-3, tried, 0, "", 1.0, state)
+
+    left_out, no_time = [row(1, 0, "left out: hung")], [row(k, 0, "there was no time for it") for k in range(2, 8)]
+    tasks = (row(0, 3, "nothing faster for sure"), *left_out, *no_time)
+    text = table_text(TuningProgress("", tasks, 0.0).table(), 100)
+    assert re.findall(r"task_\d|6 other tasks  60\.0%  6\.00 ms", text) == [
+        "task_0",
+        "task_1",
+        "6 other tasks  60.0%  6.00 ms",
+    ]
+    assert all(f"task_{k}" in table_text(TuningProgress("", tasks[:6], 0.0).table(), 100) for k in range(6))
 
 
 @pytest.mark.slow
