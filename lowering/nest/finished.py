@@ -145,9 +145,10 @@ def _loop_spans(stage: Stage, loops: StageLoops, outside: frozenset[str]) -> dic
                 for part in (outer, inner):
                     if span is None or not (span.whole or span.still):
                         spans[part] = None
+                    elif span.whole or const_int(loops.extents[part]) == 1:
+                        spans[part] = _all_of(loops, part)
                     else:
-                        whole = _all_of(loops, part)
-                        spans[part] = whole if span.whole else Span(simplify(loops.values[part]), ONE, still=True)
+                        spans[part] = Span(simplify(loops.values[part]), ONE, still=True)
             case RoundUpRelation(parent, rounded):
                 spans[parent] = spans[rounded]
             case AccumulateRelation(along=along):

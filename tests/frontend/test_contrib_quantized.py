@@ -182,6 +182,7 @@ PRODUCTS = [
         label="real",
     ),
     one_step("QGemm", A[0], *AT, B, number(0.03), byte(130), None, number(2.0), byte(99), label="no bias"),
+    contrib_case("QGemm", A[0], *AT, B, number(0.03), byte(130), BIAS, number(2.0), label="a scale, no zero point"),
     contrib_case("MatMulInteger16", whole(2, 4, 5, kind=np.int16), whole(5, 3, kind=np.int16)),
     one_step("QLinearConv", *CONV, BIAS, pads=[1, 1, 1, 1], const=(3, 4, 5, 8), opened={0: "B.HW"}),
     one_step("QLinearConv", *LAST, BIAS, pads=[1, 1, 1, 1], channels_last=1, const=(3, 4, 5, 8), label="last"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
 from loopwright.ops.families.cumsum import cumprod, cumsum
 from loopwright.te import var as dimension
@@ -43,6 +44,23 @@ def test_products_are_numpys_in_all_modes(ops, shape, axis, exclusive, reverse):
     for native in (False, True):
         found = ops.apply(cumprod, x, axis=axis, exclusive=exclusive, reverse=reverse, native=native)
         np.testing.assert_array_equal(found, np.flip(wanted, axis) if reverse else wanted)
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((12, 1, 3), 2), ((5, 1, 1, 7), 3), ((1, 5, 1, 7), 2), ((1, 40), 1), ((6, 1, 1), 0)], ids=str
+)
+def test_what_reads_it_may_have_axes_of_one_element(shape, axis, is_open):
+    """A reader has the number 0 for its place on such an axis, which is a part of a task."""
+    extents = [dimension(f"n{k}") if is_open and extent > 1 else extent for k, extent in enumerate(shape)]
+    x, y = (lw.var(name, extents) for name in "xy")
+    sums = cumsum(x, axis)
+    library = lw.compile(lw.Function([x, y], lw.nn.where(lw.nn.greater(sums, y), sums, y + 3.0)), "generic", jobs=1)
+    assert len(library.functions) == 1
+    a, b = np.random.default_rng(0).normal(size=(2, *shape)).astype(np.float32)
+    wanted = np.cumsum(a, axis)
+    found = lw.Engine(library)([a, b])[0]
+    np.testing.assert_allclose(found, np.where(wanted > b, wanted, b + 3), rtol=1e-5, atol=1e-5)
 
 
 def test_narrow_floats_are_summed_in_float32_and_integers_wrap(ops):

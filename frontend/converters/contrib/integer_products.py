@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ....base.dtype import dtype
 from ....graph.node import Node, tensor_of
-from ....ops.families.binary import add, multiply
+from ....ops.families.binary import add, divide, multiply
 from ....ops.families.cast import cast
 from ....ops.families.matmul.matmul import matmul
 from ....ops.families.quantize import quantize
@@ -42,8 +42,8 @@ def _dynamic_matmul(node: OnnxNode) -> Node:
 
 @contrib("QGemm", "alpha transA transB", inputs=9)
 def _qgemm(node: OnnxNode) -> Node:
-    """A bias is added to the sums, so that its scale is that of products; without a scale of its own the result is
-    real."""
+    """A bias is added to the sums, so that its scale is that of products. Without a zero point of its own the result is
+    real, and divided by its scale if it has one."""
     a, b = (
         node.finish(transpose(node[k])) if node.flag(name) else node[k] for k, name in ((0, "transA"), (3, "transB"))
     )
@@ -52,9 +52,9 @@ def _qgemm(node: OnnxNode) -> Node:
         sums = add(sums, bias)
     y = real_product(sums, scaled(node[1], node.real("alpha", 1.0)), node[4], None)
     scale, zero = node.get(7), node.get(8)
-    if scale is None:
-        return y
-    return quantize(y, scale, zero, node.type().dtype if zero is None else tensor_of(zero).dtype)
+    if scale is None or zero is None:
+        return y if scale is None else divide(y, scale)
+    return quantize(y, scale, zero, tensor_of(zero).dtype)
 
 
 @contrib("MatMulInteger16", inputs=2)
