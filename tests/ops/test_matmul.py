@@ -77,6 +77,17 @@ def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
     np.testing.assert_array_equal(ops.apply(op, x, y, native=True, target=TARGET), wanted)  # exact in float32, too
 
 
+@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
+@pytest.mark.parametrize("rows", [4, 16])
+@pytest.mark.parametrize(("known", "name"), [(True, "packed_matmul.blocked"), (False, "matmul.dots")])
+def test_some_rows_by_a_constant_take_panels_which_cost_nothing_then(rows, known, name, target):
+    weight = rng.standard_normal((512, 256)).astype(np.float32)
+    x = lw.var("x", (rows, 256))
+    right = lw.const(weight) if known else lw.var("w", weight.shape)
+    library = lw.compile(lw.Function([x] if known else [x, right], dense(x, right)), target, jobs=1)
+    assert [c.implementation for f in library.functions for c in f.choices] == [name]
+
+
 def test_lanes_of_terms_are_not_taken_where_the_order_of_sums_counts(ops):
     weight, target = ops.var((40, 64)), lw.resolve_target(TARGET)
     call = dense(ops.var((1, 64)), weight)

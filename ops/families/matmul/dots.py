@@ -21,6 +21,7 @@ from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator, is_byte, widened
+from ...definition.cost import elements_of
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from .panels import MatrixProduct, batch_index
@@ -31,6 +32,8 @@ FEW_ROWS_OF_BYTES = 8
 """Of bytes, these are copied as words, and their products are faster in panels."""
 LANES_PER_COLUMN = 6
 """With more columns than one for so many lanes, vectors of columns are full enough: time was seen to be equal at 5."""
+LOADED = 3.0
+"""How much longer a product takes whose factors are both loaded for it."""
 LEAST_VECTORS = 2
 """Fewer vectors along the reduction than this are hardly worth the sum over lanes at their end."""
 
@@ -119,10 +122,19 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     small, large = _tile(const_int(few), const_int(many), target)
     tile = (small, large) if product.transposed else (large, small)
     dots = Dots(*tile, lanes, product.transposed)
+    cost = _cost(product, lanes, target)
     with strategy.specialized(few <= _most(product, lanes)):
         strategy.add_implementation(
-            dots.compute, dots.schedule, "matmul.dots", keeps_order=not kind.is_float, cost=product.moved()
+            dots.compute, dots.schedule, "matmul.dots", keeps_order=not kind.is_float, cost=cost
         )
+
+
+def _cost(product: MatrixProduct, lanes: int, target: Target) -> float:
+    """Cycles: those of one row, or column, hide behind its memory traffic; those of others do not, and take longer than
+    in panels, as each sum loads what it multiplies. Of an open number, which has guards, one counts."""
+    few = const_int(product.left.shape[-2] if product.transposed else product.result.shape[-1]) or 1
+    shown = elements_of(product.result.shape) // few * (few - 1)
+    return product.moved() + LOADED * shown * product.reduction_extent / (lanes * target.fma_per_cycle)
 
 
 def _most(product: MatrixProduct, lanes: int) -> int:
