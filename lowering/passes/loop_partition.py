@@ -160,7 +160,7 @@ class _Partitioner:
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
         conditions, clamps = self._guards_of(loop, facts)
-        guards = [*conditions, *clamps]
+        guards = _decided_by_tasks([*conditions, *clamps], loop)
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
         body = without(loop.body, [g.condition for g in guards])
         test = logical_and([t for t in tests if t is not TRUE])
@@ -172,6 +172,14 @@ class _Partitioner:
         main = self.stmt(body, inside.with_condition(test))
         rest = self.stmt(as_border(fresh_copy(loop.body)), inside.with_lasting(negate(test)))
         return with_loop_body(loop, If(test, main, rest))
+
+
+def _decided_by_tasks(guards: list[Guard], loop: For) -> list[Guard]:
+    """The guards by which the body of a task is chosen. Where some are of a task as a whole, those that serial loops
+    in it can be split for are left to these, so that a task does not become a border for a partial panel."""
+    serial = {node.var for node in walk(loop.body) if isinstance(node, For) and node.kind == "serial"}
+    whole = {guard.worst for guard in guards if not serial.intersection(free_vars(guard.condition))}
+    return [guard for guard in guards if guard.worst in whole] if whole else guards
 
 
 def _choices(stmt: Stmt) -> int:

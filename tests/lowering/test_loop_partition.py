@@ -99,6 +99,32 @@ def test_loops_of_the_last_task_lose_their_guards_too(nest):
     nest.same(func, done)
 
 
+def test_a_partial_panel_does_not_make_a_border_of_tasks_with_all_rows(nest):
+    """Tasks of two rows and 16 of 26 columns: every second one has a tile of four columns that is partial, and one that
+    is empty. Where both its rows are there, its whole tiles test nothing."""
+    n = index_var("n")
+    A, B = make_buffer("A", (n, 26), "int32"), make_buffer("B", (n, 26), "int32")
+
+    def item(t, u, o, i):
+        row, column = t // 2 * 2 + u, t % 2 * 16 + o * 4 + i
+        return If(row < n, If(column < 26, Store(B, (row, column), Load(A, (row, column)) + 1)))
+
+    def task(t):
+        def tile(o):
+            return nest.loop("u", 2, lambda u: nest.loop("i", 4, lambda i: item(t, u, o, i)), "unrolled")
+
+        return nest.loop("o", 4, tile)
+
+    func = simplify_func(nest.kernel((A, B), nest.loop("t", (n + 1) // 2 * 2, task, "parallel")))
+    done = loop_partition(func)
+    choice = next(node for node in walk(done.body) if isinstance(node, If))
+    assert "%" not in str(choice.condition), "tasks are chosen by their rows alone"
+    tiles, *_ = (node for node in walk(choice.then) if isinstance(node, For) and node.var.name.startswith("o"))
+    assert conditions(tiles) == 0
+    for rows in (0, 1, 2, 5, 8):
+        nest.same(func, done, n=rows)
+
+
 @pytest.mark.parametrize("kind", ["serial", "parallel"])
 def test_a_loop_whose_whole_body_is_guarded_gets_shorter(nest, kind):
     n = index_var("n")
