@@ -41,8 +41,17 @@ def best_rows(op: ComputeOp, bodies: tuple[Expr, ...], lanes_axis: Axis) -> Axis
 
 
 def neighbouring(stage: StageView, op: ComputeOp) -> int:
-    """How many of the innermost axes can be one loop: all that is read moves with them as the result does, or not."""
-    return next((n for n in range(len(op.axis), 1, -1) if _are_one_loop(stage.bodies, op.axis[-n:])), 1)
+    """How many of the innermost axes can be one loop: all that is read moves with them as the result does, or not. Axes
+    of one element do not count."""
+    moving = [d for d, axis in enumerate(op.axis) if const_int(axis.extent) != 1]
+    least = len(op.axis) - (moving[-1] if moving else 0)
+    candidates = range(len(op.axis), least, -1)
+    return next((n for n in candidates if _are_one_loop(stage.bodies, _several(op.axis[-n:]))), least)
+
+
+def _several(axes: Sequence[Axis]) -> list[Axis]:
+    """The axes that have more than one element, or an open number."""
+    return [axis for axis in axes if const_int(axis.extent) != 1]
 
 
 def _are_one_loop(bodies: tuple[Expr, ...], axes: Sequence[Axis]) -> bool:

@@ -1,5 +1,6 @@
 """How wide the default schedule's vectors are: of costly elements several are computed side by side."""
 
+import numpy as np
 import pytest
 
 import loopwright as lw
@@ -27,3 +28,24 @@ def test_costly_elements_take_as_many_vectors_as_registers_hold(target, one, sev
 
 def test_no_more_than_a_short_loop_fills():
     assert [width(te.exp, extent, "x86-64-v4") for extent in (20, 40, 70)] == [16, 32, 64]
+
+
+@pytest.mark.parametrize("ends", [(), (1,), (1, 1)], ids=str)
+@pytest.mark.parametrize("long", [83, None], ids=["known", "open"])
+def test_axes_of_one_element_behind_the_last_long_one_do_not_keep_it_from_vectors(ends, long):
+    """Rows of one tensor behind those of another: 19 columns, and all others."""
+    columns = te.var("n") if long is None else long
+    a, b = te.placeholder((4, 19, *ends), name="a"), te.placeholder((4, columns - 19, *ends), name="b")
+
+    def joined(i, j, *rest):
+        return te.if_then_else(j < 19, a[(i, j, *rest)], b[(i, j - 19, *rest)])
+
+    y = te.compute((4, columns, *ends), joined, name="y")
+    schedule = default_schedule([y], lw.resolve_target("x86-64-v3"))
+    (split,) = (step for step in schedule.trace if isinstance(step, Split))
+    assert split.factor == 8
+    rng = np.random.default_rng(0)
+    left, right = (rng.normal(size=(4, n, *ends)).astype(np.float32) for n in (19, 64))
+    found = np.empty((4, 83, *ends), np.float32)
+    lw.build(schedule, [a, b, y], target="x86-64-v3")(left, right, found)
+    np.testing.assert_array_equal(found, np.concatenate([left, right], 1))
