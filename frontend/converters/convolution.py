@@ -22,6 +22,7 @@ from ...ops.families.creation import full
 from ...ops.families.pad import pad_by_extents
 from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.window import known_window, same_padding
+from ..image_columns import column_as_row, is_depthwise_column, row_as_column, turned
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at
@@ -82,7 +83,11 @@ def convolution(node: OnnxNode) -> Node:
     window = tensor_of(weight).shape[2:]
     check_kernel_shape(node, window)
     x, options = same_padded(node, x, known_window(window), 0.0)
-    return _with_bias(node, conv.conv(x, weight, groups=node.integer("group", 1), **options))
+    groups = node.integer("group", 1)
+    if is_depthwise_column(x, weight, options["padding"]):
+        row, filters = column_as_row(x), column_as_row(weight)
+        return row_as_column(_with_bias(node, conv.conv(row, filters, groups=groups, **turned(options))))
+    return _with_bias(node, conv.conv(x, weight, groups=groups, **options))
 
 
 @converter("ConvTranspose", 1, 11, 22)

@@ -9,6 +9,7 @@ from loopwright.graph import Call
 from loopwright.graph.visit import post_order
 
 X = floats(2, 4, 7, 6)
+COLUMN = floats(2, 4, 9, 1)
 WEIGHT = floats(6, 2, 3, 3, seed=1)
 BACK = floats(4, 3, 3, 3, seed=2)
 A, B, C = floats(3, 4), floats(4, 5, seed=1), floats(5, seed=2)
@@ -106,6 +107,10 @@ CONVOLUTIONS = [
     case("Conv", CONV, X, WEIGHT, floats(6), group=2, strides=[2, 1], pads=[1, 0, 2, 1], dilations=[1, 2], label="all"),
     case("Conv", CONV, X, floats(6, 4, 3, 3), kernel_shape=[3, 3], auto_pad="SAME_UPPER", strides=[2, 2], label="same"),
     case("Conv", CONV, floats(1, 2, 9), floats(3, 2, 4), label="1d"),
+    case("Conv", CONV, COLUMN, floats(4, 1, 5, 1), floats(4), group=4, pads=[2, 0, 1, 0], label="column"),
+    case("Conv", CONV, COLUMN, floats(8, 1, 3, 1), group=4, strides=[2, 3], dilations=[3, 2], label="strided column"),
+    case("Conv", CONV, COLUMN, floats(4, 1, 3, 1), group=4, auto_pad="SAME_LOWER", strides=[2, 2], label="same column"),
+    case("Conv", CONV, COLUMN, floats(4, 1, 3, 1), group=4, pads=[0, 1, 0, 0], label="padded column"),
     case("Conv", CONV, floats(1, 2, 5, 4, 6), floats(3, 2, 2, 3, 2), label="3d"),
     case("ConvTranspose", CONV, X, BACK),
     case(

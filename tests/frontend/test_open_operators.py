@@ -9,7 +9,8 @@ from open_models import FLOAT, engine, model, same
 import loopwright as lw
 from loopwright.runtime.measure.onnx_reference import onnx_evaluator
 
-WEIGHTS = {"w": floats(6, 4, 3, 3), "one": floats(4), "other": floats(4, seed=1), "grouped": floats(4, 3, 3, 3)}
+WEIGHTS = {"w": floats(6, 4, 3, 3), "one": floats(4), "other": floats(4, seed=1), "grouped": floats(4, 3, 3, 3),
+           "down": floats(4, 1, 3, 1)}  # fmt: skip
 FORMS = [
     # operator, its other inputs, attributes, declared and given shapes of x
     ("LayerNormalization", "one other", {}, ["n", "c"], [(3, 4), (1, 4)]),
@@ -18,6 +19,8 @@ FORMS = [
     ("PRelu", "one", {}, ["n", "m", "c"], [(3, 2, 4), (1, 1, 4)]),
     ("Conv", "w", {}, ["n", "c", "h", "v"], [(1, 4, 5, 6), (2, 4, 3, 3)]),
     ("Conv", "w", {"pads": [1, 1, 1, 1], "strides": [2, 2]}, ["n", "c", "h", "v"], [(1, 4, 5, 6), (2, 4, 1, 3)]),
+    ("Conv", "down one", {"group": 4, "pads": [2, 0, 0, 0]}, ["n", 4, "h", 1],
+     [(1, 4, 70, 1), (2, 4, 1, 1), (0, 4, 3, 1)]),
     ("ConvTranspose", "grouped", {}, ["n", "c", "h", "v"], [(1, 4, 5, 6), (2, 4, 1, 3)]),
     ("ConvTranspose", "grouped", {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, ["n", 4, "h", "v"],
      [(1, 4, 5, 6), (2, 4, 1, 3)]),
