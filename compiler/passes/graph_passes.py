@@ -23,6 +23,7 @@ from .hoist_invariants import hoist_invariants
 from .integer_products import integer_products
 from .keep_states import keep_states
 from .known_births import with_known_births
+from .known_captures import known_captures
 from .lift_constants import lift_constants
 from .merge_scales import merge_scales
 from .repeat_dequantize import repeat_dequantize
@@ -55,7 +56,10 @@ def run_graph_passes(
     if function.states:
         function = timed(keep_states, function)
     expected = expected_extents(function, settings.expect, around or {})
-    function = _with_bodies_passed(timed(hoist_invariants, function), settings, evaluate, expected.numbers)
+    function = timed(hoist_invariants, function)
+    if evaluate is not None:
+        function = timed(known_captures, function, evaluate)
+    function = _with_bodies_passed(function, settings, evaluate, expected.numbers)
     function = timed(simplify_inference, timed(turn_weights, timed(einsum_products, function)))
     function = timed(share_widened, timed(widen_halves, function, options.precision))
     if not options.is_strict:
