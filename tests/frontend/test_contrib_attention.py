@@ -21,7 +21,7 @@ OPEN = {0: "BS."}
 
 def attention(*inputs, label="", **options):
     return contrib_case(
-        "Attention", *inputs, label=label, tolerance=1e-4, **({"const": (1, 2), "num_heads": HEADS} | options)
+        "Attention", *inputs, label=label, **({"const": (1, 2), "num_heads": HEADS, "tolerance": 1e-4} | options)
     )
 
 
@@ -32,6 +32,13 @@ ATTENTION = [
     attention(X, W, BIAS, np.array([4, 5, 1, 2], np.int32), label="ends and beginnings"),
     attention(X, W, BIAS, SQUARE, label="square mask", opened=OPEN | {3: "BSS"}),
     attention(X, W, BIAS, RAW * 0, label="nothing counts", mask_filter_value=-3000.0),
+    attention(
+        *(x.astype(np.float16) for x in (X, W, BIAS)),
+        RAW * 0,
+        label="nothing counts, halves",
+        mask_filter_value=-3000.0,
+        tolerance=5e-2,
+    ),
     attention(X, W, BIAS, unidirectional=1, scale=0.3, label="causal", opened=OPEN),
     attention(X, W, BIAS, RAW, None, SCORES, label="bias", opened=OPEN | {3: "BS", 5: "..SS"}),
     attention(X, W, BIAS, None, CACHE, wanted=2, unidirectional=1, label="past", opened=OPEN | {4: ".B.P."}),

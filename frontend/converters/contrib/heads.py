@@ -10,6 +10,7 @@ import numpy as np
 from ....graph.node import Constant, Node, tensor_of
 from ....ir.constants import ZERO, const_int
 from ....ir.expr import Expr
+from ....ops.definition.accumulate import accumulator
 from ....ops.families.assume_extent import assume_extent
 from ....ops.families.attention.attention import attention
 from ....ops.families.binary import add, greater, greater_equal, less, less_equal, logical_and
@@ -21,6 +22,7 @@ from ....ops.families.transpose import transpose
 from ...integers import as_int64
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_to
+from ..elementwise import as_dtype
 from ..run_time_operands import extent_as_number, numbers_up_to
 
 FILTER = -10000.0
@@ -90,7 +92,7 @@ def matched(node: OnnxNode, x: Node, axis: int, extent: Expr) -> Node:
 
 
 def key_mask(node: OnnxNode, given: Node | None, like: Node, keys: Expr) -> Node | None:
-    """What a mask adds to the scores, as [batch, 1, 1 or queries, keys] in the dtype of ``like``.
+    """What a mask adds to the scores, as [batch, 1, 1 or queries, keys] in the dtype that scores of ``like`` have.
 
     A mask has a number for each key of each sample, or for each query and key, where what is above 0 counts; or it is a
     vector: how many keys count in each sample, and behind these, if there are twice as many, which is the first.
@@ -105,7 +107,9 @@ def key_mask(node: OnnxNode, given: Node | None, like: Node, keys: Expr) -> Node
         counted = expand_dims(counted, (1, 2) if kind.ndim == 2 else (1,))
     else:
         raise node.unsupported(f"a mask that is {kind}")
-    return where(counted, number_like(0.0, like), number_like(node.real("mask_filter_value", FILTER), like))
+    kind_of_scores = accumulator(tensor_of(like).dtype).to_numpy()
+    numbers = (Constant(np.array(number, kind_of_scores)) for number in (0.0, node.real("mask_filter_value", FILTER)))
+    return where(counted, *numbers)
 
 
 def _between(node: OnnxNode, bounds: Node, batch: Expr, keys: Expr) -> Node:
@@ -155,12 +159,12 @@ def attend(
     queries, keys = (tensor_of(x).shape[axis] for x in (query, key))
     given = [mask for mask in masks if mask is not None]
     added: Node | None = None
-    for mask in given:
+    for mask in (as_dtype(m, accumulator(tensor_of(m).dtype)) for m in given):  # onnxruntime adds in float32, too
         added = mask if added is None else add(added, mask)
     causal = past is not None and queries is keys
     if past is not None and not causal:
         allowed = causal_mask(node, queries, keys, past)
-        added = allowed if added is None else where(allowed, added, number_like(-math.inf, query))
+        added = allowed if added is None else where(allowed, added, number_like(-math.inf, added))
     if added is not None:
         added = _whole(node, added, query, queries, keys, layout)
     return attention(query, key, value, added, scale, causal, layout)

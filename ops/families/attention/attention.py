@@ -6,7 +6,7 @@
 Source: Vaswani et al., Attention is all you need (2017). A query that is left no key, since its scores are all -inf,
 gives 0, as in ONNX's reference and in PyTorch; one whose keys are all under the lowest finite number gives the mean of
 the values, as softmax of equal numbers does. Half-precision scores are kept in float32, and rounded where a mask of
-numbers is added to them.
+such numbers is added to them; not where it is of float32.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ def _check_groups(heads: Expr, shared: Expr) -> None:
 
 
 def _check_mask(mask: TensorType, shape: Extents, kind: DType) -> None:
-    if mask.dtype is not BOOL and mask.dtype is not kind:
-        raise TypeInferenceError(f"mask must be of bool, or of {kind} as query is, found {mask.dtype}")
+    if mask.dtype not in (BOOL, kind, accumulator(kind)):
+        names = " or ".join(dict.fromkeys(map(str, (kind, accumulator(kind)))))
+        raise TypeInferenceError(f"mask must be of bool, or of {names} as query or the scores are, found {mask.dtype}")
     scores = (shape.batch, shape.heads, shape.queries, shape.keys)
     both = broadcast_shapes([scores, mask.shape], ("the scores", "mask"))
     if len(both) != 4 or any(a is not b for a, b in zip(both, scores, strict=True)):
