@@ -19,8 +19,8 @@ def with_memberships(forest: Forest) -> Forest:
     inner = forest.modes != NodeMode.LEAF
     equal = forest.modes == NodeMode.BRANCH_EQ
     after = np.where(equal, forest.no, 0)
-    ways = np.bincount(np.concatenate([forest.no[inner], forest.yes[inner], forest.roots]), minlength=len(inner))
-    goes_on = equal & equal[after] & (ways[after] == 1)
+    parents = np.bincount(np.concatenate([forest.no[inner], forest.yes[inner], forest.roots]), minlength=len(inner))
+    goes_on = equal & equal[after] & (parents[after] == 1)
     goes_on &= (forest.features == forest.features[after]) & (forest.yes == forest.yes[after])
     firsts = goes_on.copy()
     firsts[after[goes_on]] = False

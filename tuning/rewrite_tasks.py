@@ -51,11 +51,10 @@ class RewriteTask(BriefRepr):
 def rewrite_tasks(graph: Function, settings: CompileSettings, only: Collection[str] = ()) -> tuple[RewriteTask, ...]:
     """The tasks of a graph whose layouts are not planned yet, those that the most time is predicted for first. ``only``
     are the names of operators, by default all. Calls with open dimensions are none."""
-    plain = settings.with_records(NO_RECORDS)
-    plan = plan_layouts(graph, plain)
     if settings.options.is_strict:
         return ()
-    costs = LayoutCosts(plain)
+    plain = settings.with_records(NO_RECORDS)
+    plan, costs = plan_layouts(graph, plain), LayoutCosts(plain)
     found = [
         *map(_of_layouts, plan.choices),
         *(_of_attention(n, costs) for n in post_order(graph.body) if is_attention(n)),

@@ -8,21 +8,15 @@ meet what reads them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
-
-import numpy.typing as npt
 
 from ...graph.node import Call, Constant, Function, Node, Tuple
 from ...graph.visit import post_order, rewrite
 from ...ops.families.extern import EXTERN
 from ...ops.families.loop import LOOP
 from ...ops.families.quantize import DEQUANTIZE
-from .fold_constants import fold_constants
+from .fold_constants import Evaluate, fold_constants
 from .loop_parts import LoopParts
-
-Evaluate: TypeAlias = Callable[[Function], Sequence[npt.NDArray[Any]]]
 
 
 def known_captures(function: Function, evaluate: Evaluate) -> Function:

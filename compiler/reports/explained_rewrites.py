@@ -15,6 +15,7 @@ from ..layout.layout_planning import plan_layouts
 from ..layout.recorded_rewrite import rewrite_match, rewrite_name
 from ..passes.write_out_attention import FUSED, is_attention
 from ..selection.choices import call_text
+from ..selection.records import Match
 from ..settings import CompileSettings
 
 
@@ -41,21 +42,19 @@ def explained_rewrites(graph: Function, settings: CompileSettings) -> tuple[Expl
     """The rewrites that records name for calls of a graph whose layouts are not planned yet, calls of one type
     together."""
     origins: dict[tuple[str, str, str], dict[str, None]] = {}
-    for call, is_made in _recorded(graph, settings):
-        match = rewrite_match(call, settings)
-        if match is not None:
-            took = f"recorded on {match.level}, where the model took {seconds_text(match.record.cost)}"
-            reason = took if is_made else f"{took}; there is none here, and it is planned as without it"
-            key = call_text(call), match.record.implementation, reason
-            origins.setdefault(key, {}).update(dict.fromkeys(call.origin))
+    for call, match, is_made in _recorded(graph, settings):
+        took = f"recorded on {match.level}, where the model took {seconds_text(match.record.cost)}"
+        reason = took if is_made else f"{took}; there is none here, and it is planned as without it"
+        key = call_text(call), match.record.implementation, reason
+        origins.setdefault(key, {}).update(dict.fromkeys(call.origin))
     return tuple(ExplainedRewrite(*key, tuple(origin)) for key, origin in origins.items())
 
 
-def _recorded(graph: Function, settings: CompileSettings) -> Iterator[tuple[Call, bool]]:
-    """Calls whose rewrite records name, and whether the call can be made so."""
+def _recorded(graph: Function, settings: CompileSettings) -> Iterator[tuple[Call, Match, bool]]:
+    """Calls whose rewrite records name, the record, and whether the call can be made so."""
     for node in post_order(graph.body):
         if is_attention(node) and (match := rewrite_match(node, settings)) is not None:
-            yield node, match.record.implementation == FUSED or written_out(node) is not None
+            yield node, match, match.record.implementation == FUSED or written_out(node) is not None
     for choice in plan_layouts(graph, settings).choices:
         if (match := rewrite_match(choice.call, settings)) is not None:
-            yield choice.call, rewrite_name(choice.chosen.layouts) == match.record.implementation
+            yield choice.call, match, rewrite_name(choice.chosen.layouts) == match.record.implementation
