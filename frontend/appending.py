@@ -24,6 +24,7 @@ from ..ops.families.reshape import expand_dims, reshape
 from . import ragged
 from .onnx_node import OnnxNode
 from .reshaping import reshape_to
+from .string_values import StringTensor, merged
 from .values import Listed, Ragged, SequenceValue
 from .varying import padded
 
@@ -58,8 +59,11 @@ def appended_rows(node: OnnxNode, elements: Sequence[Node], born: frozenset[Var]
     return Appended(len(elements), alike=False), rows
 
 
-def with_appended(node: OnnxNode, before: SequenceValue, appended: Appended, stacks: Iterator[Node]) -> SequenceValue:
-    """A sequence behind a loop that has appended to it; ``stacks`` gives what the loop has stacked."""
+def with_appended(
+    node: OnnxNode, before: SequenceValue, appended: Appended, stacks: Iterator[Node], utf8: Node | None
+) -> SequenceValue:
+    """A sequence behind a loop that has appended to it; ``stacks`` gives what the loop has stacked, of strings spans of
+    ``utf8``."""
     if not appended.count:
         return before
     if appended.alike:
@@ -73,15 +77,22 @@ def with_appended(node: OnnxNode, before: SequenceValue, appended: Appended, sta
         added = _compacted(node, rooms, node.finish(extents))
         element = TensorType((ZERO,) * added.rank, tensor_of(rooms).dtype)
     is_empty = isinstance(before, Listed) and not before.elements
-    old = ragged.as_ragged(node, before, element if is_empty else None)
+    (spans,), old_utf8 = node.forms.apart(before)
+    if not is_empty and (utf8 is None) != (old_utf8 is None):
+        raise node.unsupported("a loop that appends strings to a sequence of numbers, or numbers to one of strings,")
+    old = ragged.as_ragged(node, spans, element if is_empty else None)
     if tensor_of(old.values).dtype is not element.dtype:
         raise node.unsupported("a loop that appends tensors of another dtype than a sequence has")
     rank = max(old.rank, added.rank)
     old, added = (ragged.with_rank(node, each, rank) for each in (old, added))
-    values, extents = (
-        node.finish(concatenate(pair, 0)) for pair in ((old.values, added.values), (old.extents, added.extents))
-    )
-    return Ragged(values, extents, ragged.shape_of_both(old, added), old.mixed or added.mixed)
+    parts = [old.values, added.values]
+    if utf8 is not None:
+        parts, utf8 = merged(
+            [StringTensor(old.values, utf8 if old_utf8 is None else old_utf8), StringTensor(added.values, utf8)]
+        )
+    values, extents = (node.finish(concatenate(pair, 0)) for pair in (parts, (old.extents, added.extents)))
+    both = Ragged(values, extents, ragged.shape_of_both(old, added), old.mixed or added.mixed)
+    return node.forms.joined(both, None if utf8 is None else node.finish(utf8))
 
 
 def _side_by_side(node: OnnxNode, stacks: Sequence[Node]) -> Node:

@@ -99,8 +99,6 @@ class _Branches:
         like = _element_type(then) or _element_type(otherwise)
         if like is None:
             raise self._differ(then, otherwise)
-        for sequence in (then, otherwise):
-            self._node.forms.check_plain(nodes_of(sequence), f"{self._node}, of which only a run knows the length, has")
         a, b = (as_ragged(self._node, sequence, like) for sequence in (then, otherwise))
         if a.rank != b.rank:
             raise self._differ(then, otherwise)

@@ -13,13 +13,13 @@ from ..ops.families.unary import logical_not
 from .assumed_extent import where_extent_is
 from .branches import Both, both_results, unified
 from .gradient import convert_gradient
-from .loops import convert_loop, convert_scan, convert_scan_of_batch
+from .loops import convert_loop
 from .onnx_node import OnnxNode
+from .scans import convert_scan, convert_scan_of_batch
 from .sequence_map import convert_sequence_map
-from .string_values import StringTensor
 from .structure import TRAINING
 from .subgraphs import Subgraphs, as_scalar, graph_attribute
-from .values import Value, nodes_of, with_nodes
+from .values import Value, element_nodes, nodes_of, with_nodes
 
 FlowConverter: TypeAlias = Callable[[OnnxNode, Subgraphs], Sequence[Value]]
 
@@ -32,6 +32,7 @@ def find_control_flow(domain: str, name: str, version: int) -> FlowConverter | N
 def _convert_if(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
     """An If whose condition is known is the branch that it takes."""
     condition = node[0]
+    node.forms.check_plain([condition], f"{node} takes, for a condition,")
     names = ("then_branch", "else_branch")
     if isinstance(condition, Constant):
         taken = names[0] if node.constant_int(0, "the condition") else names[1]
@@ -45,33 +46,41 @@ def _convert_if(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
         assumed = where_extent_is(condition, _tensors(branches[0]), subgraphs)
         if assumed is not None:
             return assumed
-    pairs = [_in_parts(node, *pair) for pair in zip(*branches, strict=True)]
-    both = [unified(node, scalar, subgraphs, *part) for parts in pairs for part in parts]
+    pairs = [_in_parts(node, subgraphs, *pair) for pair in zip(*branches, strict=True)]
+    both = [unified(node, scalar, subgraphs, *part) for parts, _ in pairs for part in parts]
     graphs = (graph_attribute(node, name) for name in names)
     results = zip(graphs, both_results(both), strict=True)
-    then, otherwise = (subgraphs.function(graph, (), found, strings=True) for graph, found in results)
+    then, otherwise = (subgraphs.function(graph, (), found) for graph, found in results)
     found = iter(results_of_call(if_call(scalar, then, otherwise)))
     values = iter([with_nodes(value, [next(found) for _ in nodes_of(value)]) for value, _ in both])
-    return [_joined(node, [next(values) for _ in parts]) for parts in pairs]
+    return [_joined(node, [next(values) for _ in parts], utf8) for parts, utf8 in pairs]
 
 
-def _in_parts(node: OnnxNode, then: Value, otherwise: Value) -> list[Both]:
-    """What both branches give for one result; of strings their spans, and their bytes."""
-    texts = [node.forms.strings_of(value) if isinstance(value, Node) else None for value in (then, otherwise)]
-    if texts == [None, None]:
-        return [(then, otherwise)]
-    first, second = texts
-    if first is None or second is None:
+def _in_parts(node: OnnxNode, subgraphs: Subgraphs, then: Value, otherwise: Value) -> tuple[list[Both], Node | None]:
+    """What both branches give for one result. Of strings these are spans, and their bytes, which are given beside that
+    where they lie before the branches."""
+    ((first,), a), ((second,), b) = map(node.forms.apart, (then, otherwise))
+    if a is None and b is None:
+        return [(then, otherwise)], None
+    if (a is None and element_nodes(then)) or (b is None and element_nodes(otherwise)):
         raise ModelError(f"{node}: one branch gives strings for a result, and the other does not")
-    return [(first.spans, second.spans), (first.utf8, second.utf8)]
+    known = [utf8 for utf8 in (a, b) if utf8 is not None]
+    if not all(map(subgraphs.are_outside, known)):
+        return [(first, second), (known[0], known[-1])], None
+    (first, second), utf8 = node.forms.apart(then, otherwise)
+    assert utf8 is not None
+    utf8 = node.finish(utf8)
+    subgraphs.moved_out.add(utf8)
+    return [(first, second)], utf8
 
 
-def _joined(node: OnnxNode, parts: Sequence[Value]) -> Value:
+def _joined(node: OnnxNode, parts: Sequence[Value], utf8: Node | None) -> Value:
     """The result whose parts these are."""
-    if len(parts) == 1:
-        return parts[0]
-    spans, utf8 = (part for part in parts if isinstance(part, Node))
-    return node.forms.put_strings(StringTensor(spans, utf8))
+    if len(parts) == 2:
+        _, made = parts
+        assert isinstance(made, Node)
+        utf8 = made
+    return node.forms.joined(parts[0], utf8)
 
 
 def _branch(node: OnnxNode, name: str, condition: Node, subgraphs: Subgraphs) -> list[Value]:
@@ -79,7 +88,7 @@ def _branch(node: OnnxNode, name: str, condition: Node, subgraphs: Subgraphs) ->
     conditions = node.shapes.conditions
     conditions.append(condition)
     try:
-        return subgraphs.invariant_results(graph_attribute(node, name), {}, (), strings=True)
+        return subgraphs.invariant_results(graph_attribute(node, name), {}, ())
     finally:
         conditions.pop()
 

@@ -15,6 +15,7 @@ def convert_gradient(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
     """The inputs are what ``xs`` and ``zs`` are at the point where the derivative is wanted."""
     xs, zs = node.strings("xs"), node.strings("zs") if node.has("zs") else ()
     given = node.all
+    node.forms.check_plain(given, f"{node} takes")
     if len(given) != len(xs) + len(zs):
         raise node.unsupported(f"{len(given)} inputs, where xs and zs name {len(xs)} and {len(zs)} values,")
     variables = [_tensor(node, subgraphs, name) for name in (*xs, *zs)]

@@ -294,7 +294,7 @@ class _Importer:
         if version is not None and (flow := find_control_flow(domain, node.op_type, version)) is not None:
             check_form(node, domain, opset)
             parts = [part for value in values if value is not None for part in nodes_of(value)]
-            self.forms.check_plain(parts, f"{describe(node)} takes")
+            self.forms.check_no_maps(parts, f"{describe(node)} takes")
             return flow(self._view(node, values, version, done), self._subgraphs(scope))
         convert = find_converter(domain, node.op_type, version) if version is not None else None
         if convert is None or version is None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import GraphProto, ValueInfoProto
 
 from ..graph.node import Constant, Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
-from ..graph.visit import post_order
 from ..ir.constants import ONE, ZERO
 from ..ir.contents import free_vars
 from ..ir.expr import Expr
@@ -21,6 +20,7 @@ from ..ops.families.assume_extent import assume_extent
 from ..ops.families.repeat import broadcast_to_extents
 from ..ops.families.reshape import reshape
 from .appending import Appended, appended_rows
+from .carried_strings import NO_STRINGS, CarriedStrings, carried_strings, outside_spans
 from .onnx_node import OnnxNode
 from .string_values import StringTensor
 from .structure import used_names
@@ -46,8 +46,12 @@ class ImportedBody:
     rows: Sequence[Node]
     appended: Mapping[int, Appended]
     types: Mapping[int, TensorType]
+    strings: CarriedStrings
+    """Which of what is carried are strings, of the bytes that iterations hand on."""
     texts: Mapping[int, Node]
     """Of those rows that are spans of strings, by their number among rows, the bytes, which lie before the loop."""
+    appended_texts: Mapping[int, Node]
+    """Of those sequences that are of strings, by number, the bytes, which lie before the loop."""
 
     def as_shown(self, stacks: Sequence[Node]) -> list[Node]:
         """What the loop stacks, where strings are strings."""
@@ -63,7 +67,8 @@ class ImportedBody:
         values = []
         for number, first in zip(self.types, self.first, strict=True):
             own = [next(parts) for _ in first]
-            values.append(own[0] if number not in self.varying else self._taken(self.varying[number], own))
+            value = own[0] if number not in self.varying else self._taken(self.varying[number], own)
+            values.append(self.strings.shown(self.node, number, value))
         return values
 
     def _taken(self, varying: VaryingValue, parts: Sequence[Node]) -> Node:
@@ -72,7 +77,8 @@ class ImportedBody:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoopBody:
-    """A body that carries these ``tensors``, and ``sequences`` that it appends to, by their numbers."""
+    """A body that carries these ``tensors``, and ``sequences`` that it appends to, by their numbers. Of
+    ``strings`` among them it carries spans."""
 
     node: OnnxNode
     graph: GraphProto
@@ -80,6 +86,16 @@ class LoopBody:
     sequences: Sequence[int]
     trips: int | Expr | None
     subgraphs: Subgraphs
+    strings: CarriedStrings = NO_STRINGS
+
+    def with_strings(self) -> LoopBody:
+        """The body that carries the spans of strings, of bytes that all lie before the loop: of those before it, and of
+        those that iterations select from. Importing the body tells which these are."""
+        body, strings = self, carried_strings(self.node, self.tensors)
+        while strings is not body.strings:
+            body = replace(self, tensors={**self.tensors, **strings.spans(self.node)}, strings=strings)
+            strings = body.imported({}).strings if strings.before else strings
+        return body
 
     def only_written(self, types: Mapping[int, TensorType]) -> dict[int, Node]:
         """Carried values that the body does not read, and gives another rank or dtype than they have before the loop:
@@ -113,7 +129,8 @@ class LoopBody:
         try:
             for k, own in variables.items():
                 name = graph.input[2 + k].name
-                bound[name] = varying[k].taken(node, own) if k in varying else own[0]
+                value = varying[k].taken(node, own) if k in varying else own[0]
+                bound[name] = self.strings.shown(node, k, value)
             holds, *results = self.subgraphs.results(graph, bound)
             self.subgraphs.move_out(before, params)
             return self._parts(varying, params, holds, results, self._born_inside(before))
@@ -134,40 +151,42 @@ class LoopBody:
         inner: frozenset[Symbol],
     ) -> ImportedBody:
         node = self.node
+        values = {k: _tensor(node, results[k], "carries") for k in self.tensors}
+        handed, strings = self.strings.handed_on(node, values, params, self.subgraphs)
         carried: list[Node] = []
         types: dict[int, TensorType] = {}
         for k in self.tensors:
-            value = self._as_declared(_tensor(node, results[k], "carries"), self.graph.output[1 + k])
+            value = self._as_declared(handed[k], self.graph.output[1 + k])
             value = _as_element(node, value, tensor_of(self.tensors[k]))
             types[k] = tensor_of(value)
             carried += varying[k].put(node, value) if k in varying else [value]
-        appended, rows = {}, []
+        appended: dict[int, Appended] = {}
+        appended_texts: dict[int, Node] = {}
+        rows: list[Node] = []
         for k in self.sequences:
             added = results[k]
             if not isinstance(added, Growing):
                 raise node.unsupported(f"a loop that hands on {value_text(added)} and not what it was given, longer,")
-            appended[k], own = appended_rows(node, added.added, inner)
+            (plain,), text = node.forms.apart(added)
+            if text is not None:
+                appended_texts[k] = self.subgraphs.bytes_outside(node, text, params)
+            appended[k], own = appended_rows(node, tuple(map(node.finish, plain.added)), inner)
             rows += own
         ends = _tensor(node, holds, "gives, for a condition,")
-        node.forms.check_plain([ends, *carried, *rows], f"a body, {self.graph.name!r}, hands on")
+        node.forms.check_plain([ends], f"a body, {self.graph.name!r}, gives, for a condition,")
         first_row = len(self.tensors) + len(self.sequences)
         texts: dict[int, Node] = {}
         for number, result in enumerate(results[first_row:], 1 + first_row):
             row = _tensor(node, result, "stacks")
-            if (text := node.forms.strings_of(row)) is not None:
-                row, texts[len(rows)] = node.finish(text.spans), self._bytes_outside(text, params)
-            node.forms.check_no_maps(row, f"a body, {self.graph.name!r}, gives")
+            row, utf8 = outside_spans(node, row, params, self.subgraphs)
+            if utf8 is not None:
+                texts[len(rows)] = utf8
+            node.forms.check_no_maps([row], f"a body, {self.graph.name!r}, gives")
             rows.append(self._row(row, self.graph.output[number], inner))
         first = tuple(varying[k].put(node, value) if k in varying else (value,) for k, value in self.tensors.items())
-        return ImportedBody(node, varying, params, first, ends, carried, rows, appended, types, texts)
-
-    def _bytes_outside(self, text: StringTensor, params: Sequence[Var]) -> Node:
-        """The bytes of strings that a body gives, which are joined before the loop, if at all."""
-        utf8, subgraphs = self.node.finish(text.utf8), self.subgraphs
-        if any(node in params for node in post_order(utf8, subgraphs.is_outside)):
-            raise self.node.unsupported("stacking strings whose bytes an iteration makes")
-        subgraphs.moved_out.add(utf8)
-        return utf8
+        return ImportedBody(
+            node, varying, params, first, ends, carried, rows, appended, types, strings, texts, appended_texts
+        )
 
     def _row(self, row: Node, declared: ValueInfoProto, inner: frozenset[Symbol]) -> Node:
         row = self._as_declared(row, declared)

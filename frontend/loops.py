@@ -3,33 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from onnx import GraphProto
 
 from ..base.errors import ModelError, TypeInferenceError
-from ..graph.node import Constant, Node, Var, tensor_of
-from ..graph.types import TensorType, tensor_type
-from ..ir.constants import MAX_INDEX, ONE, ZERO, const_int
+from ..graph.node import Constant, Node
+from ..ir.constants import MAX_INDEX, ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.makers import as_index
 from ..ops.definition.extent_formulas import as_formulas
-from ..ops.definition.relations import normalize_axis
 from ..ops.families.assume_extent import assume_extent
 from ..ops.families.binary import maximum, minimum
 from ..ops.families.cast import cast
 from ..ops.families.loop import LoopAttrs, loop_call, with_unused
-from ..ops.families.loops import scan
 from ..ops.families.open_extents import open_slice
 from ..ops.families.reshape import expand_dims, reshape, squeeze
-from ..ops.families.transpose import transpose
 from .appending import with_appended
 from .counting import counting_body, is_repeatable
 from .loop_body import LoopBody
 from .onnx_node import OnnxNode
-from .subgraphs import Subgraphs, as_scalar, graph_attribute, is_true
-from .unrolled import MOST_ITERATIONS, unrolled
+from .subgraphs import MOST_ITERATIONS, Subgraphs, as_scalar, check_counts, graph_attribute, is_true
+from .unrolled import unrolled
 from .values import Listed, Ragged, SequenceValue, Value, value_text
 from .varying import find_varying
 
@@ -38,8 +34,10 @@ def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
     """Loop: the most iterations and the condition may both be left out, and be known or not. Few iterations over what
     has another type in each are converted one by one."""
     graph = graph_attribute(node, "body")
+    counts = [found for found in (node.get(0), node.get(1)) if found is not None]
+    node.forms.check_plain(counts, f"{node} takes, to know when it ends,")
     carried = [node.value(k) for k in range(2, len(node.inputs))]
-    _check_counts(node, graph, len(carried) + 2, len(carried) + 1)
+    check_counts(node, graph, len(carried) + 2, len(carried) + 1)
     trips = _trips_of_loop(node, subgraphs)
     if not isinstance(trips, int) or trips > MOST_ITERATIONS:
         return _looped(node, graph, carried, trips, subgraphs)
@@ -73,7 +71,8 @@ def _looped(
         rows = node.proto.output[len(tensors)] if len(node.proto.output) > len(tensors) else ""
         stacking = f"stacking rows (output {len(tensors)}, {rows!r})"
         trips = _born_trips(node, graph, carried, subgraphs, stacking, counted)
-    body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs)
+    body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs).with_strings()
+    tensors = {**body.tensors}
     imported = body.imported({})
     if written := body.only_written(imported.types):
         tensors |= written
@@ -92,7 +91,7 @@ def _looped(
     results = [*imported.carried, *imported.rows]
     if conditional:
         results = [as_scalar(imported.holds), *results]
-    function, captured = subgraphs.function(graph, imported.params, results, strings=bool(imported.texts))
+    function, captured = subgraphs.function(graph, imported.params, results)
     first = [part for value in imported.first for part in value]
     limit = as_scalar(node[0]) if node.get(0) is not None and trips is None else None
     formula, tellers = _formula(trips, subgraphs, (limit is not None) + conditional + len(first) + len(captured))
@@ -110,7 +109,7 @@ def _looped(
     stacks = iter(imported.as_shown(_reached(node, found, len(first), conditional)))
     made: dict[int, Value] = {k: _of_iterations(node, v, found[-1]) if k in written else v for k, v in last.items()}
     for k, sequence in sequences.items():
-        made[k] = with_appended(node, sequence, imported.appended[k], stacks)
+        made[k] = with_appended(node, sequence, imported.appended[k], stacks, imported.appended_texts.get(k))
     return [*(made[k] for k in range(len(carried))), *stacks]
 
 
@@ -194,150 +193,3 @@ def _formula(trips: int | Expr | None, subgraphs: Subgraphs, first: int) -> tupl
         return None, ()
     (formula,), tellers = as_formulas([trips], subgraphs.shapes.inputs, first)
     return formula, tellers
-
-
-def _check_counts(node: OnnxNode, graph: GraphProto, inputs: int, outputs: int) -> None:
-    """Raises ``ModelError`` for a body that takes another number of inputs, or gives fewer outputs."""
-    if len(graph.input) != inputs or len(graph.output) < outputs:
-        raise ModelError(
-            f"{node}: its body should take {inputs} values and give at least {outputs}, it takes "
-            f"{len(graph.input)} and gives {len(graph.output)}"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """A Scan by its parts: of each value that is sliced or stacked the axis, and whether it goes backwards."""
-
-    graph: GraphProto
-    states: Sequence[Node]
-    sliced: Sequence[Node]
-    sliced_axes: Sequence[int]
-    sliced_back: Sequence[bool]
-    stacked_axes: Sequence[int]
-    stacked_back: Sequence[bool]
-
-
-def convert_scan(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
-    """Scan: axes other than the first are transposed around the loop."""
-    graph = graph_attribute(node, "body")
-    count = node.integer("num_scan_inputs")
-    values = node.all
-    states, sliced = values[: len(values) - count], values[len(values) - count :]
-    _check_counts(node, graph, len(values), len(states))
-    stacked = len(graph.output) - len(states)
-    return _scanned(
-        node,
-        _Scan(
-            graph,
-            states,
-            sliced,
-            node.ints("scan_input_axes") or (0,) * count,
-            _flags(node.ints("scan_input_directions"), count),
-            node.ints("scan_output_axes") or (0,) * stacked,
-            _flags(node.ints("scan_output_directions"), stacked),
-        ),
-        subgraphs,
-    )
-
-
-def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:
-    return (False,) * count if given is None else tuple(map(bool, given))
-
-
-def _scanned(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
-    sliced = [_axis_first(value, axis) for value, axis in zip(scan.sliced, scan.sliced_axes, strict=True)]
-    number = Var("number", tensor_type((), "int64"))
-    rows = [_row(value) for value in sliced]
-    states, params, results = _states_that_stay(node, scan, number, rows, subgraphs)
-    function, captured = subgraphs.function(scan.graph, params, results)
-    attrs = LoopAttrs(
-        function,
-        carried=len(states),
-        sliced=tuple(scan.sliced_back),
-        stacked=tuple(scan.stacked_back),
-        trips=f"x{len(states)}_0",
-    )
-    found = loop_call(attrs, None, None, states, sliced, captured)[:-1]
-    return [*found[: len(states)], *map(_first_axis_at, found[len(states) :], scan.stacked_axes)]
-
-
-def _states_that_stay(
-    node: OnnxNode, scan: _Scan, number: Var, rows: Sequence[TensorType], subgraphs: Subgraphs
-) -> tuple[Sequence[Node], tuple[Var, ...], list[Node]]:
-    """The states before a Scan, the parameters of its body, and what that gives: states of the types that they have
-    before. As the standard lets none change, each run checks that extents are those that an iteration gives where
-    these are known better, and that what an iteration gives has extents that were there before."""
-    states = list(scan.states)
-    while True:
-        kinds = [*map(tensor_of, states), *rows]
-        variables = [Var(i.name, kind) for i, kind in zip(scan.graph.input, kinds, strict=True)]
-        params = (number, *variables)
-        bound: dict[str, Value] = {"": number, **{var.name: var for var in variables}}
-        results = subgraphs.tensor_results(node, scan.graph, bound, params)
-        better = [_as_after(node, *each) for each in zip(states, results, strict=False)]
-        if all(new is old for new, old in zip(better, states, strict=True)):
-            stay = [_as_before(node, *each) for each in zip(states, results, strict=False)]
-            return states, params, [*stay, *results[len(states) :]]
-        states = better
-
-
-def _as_after(node: OnnxNode, before: Node, after: Node) -> Node:
-    """A state before a Scan, with the numbers that an iteration gives for its open extents."""
-    for axis, extent in _differing(before, after):
-        if const_int(tensor_of(before).shape[axis]) is None and const_int(extent) is not None:
-            before = node.finish(assume_extent(before, axis, extent, ()))
-    return before
-
-
-def _as_before(node: OnnxNode, before: Node, after: Node) -> Node:
-    """What an iteration gives for a state, with the extents that the state had before."""
-    for axis, _ in _differing(before, after):
-        after = node.finish(assume_extent(after, axis, tensor_of(before).shape[axis], node.shapes.inputs))
-    return after
-
-
-def _differing(before: Node, after: Node) -> Sequence[tuple[int, Expr]]:
-    """The axes along which two tensors of one rank differ, with the extents of the second; none of other ranks."""
-    first, second = tensor_of(before).shape, tensor_of(after).shape
-    if len(first) != len(second):
-        return ()
-    return [(axis, b) for axis, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
-
-
-def _row(value: Node) -> TensorType:
-    kind = tensor_of(value)
-    return TensorType(kind.shape[1:], kind.dtype)
-
-
-def _axis_first(value: Node, axis: int) -> Node:
-    """The value with an axis as its first one."""
-    rank = tensor_of(value).ndim
-    at = normalize_axis(axis, rank)
-    return transpose(value, (at, *(k for k in range(rank) if k != at))) if at else value
-
-
-def _first_axis_at(value: Node, axis: int) -> Node:
-    """The value with its first axis at another place."""
-    rank = tensor_of(value).ndim
-    at = normalize_axis(axis, rank)
-    return transpose(value, (*range(1, at + 1), 0, *range(at + 1, rank))) if at else value
-
-
-def convert_scan_of_batch(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
-    """Scan in its first version, of samples: a loop over the first axis of all values, around one over the second."""
-    if node.get(0) is not None:
-        raise node.unsupported("a Scan of sequences that have lengths of their own (input 0)")
-    graph = graph_attribute(node, "body")
-    count = node.integer("num_scan_inputs")
-    values = [node[number] for number in range(1, len(node.inputs))]
-    states = len(values) - count
-    _check_counts(node, graph, len(values), states)
-    stacked = len(graph.output) - states
-    back = _flags(node.ints("directions"), count)
-
-    def of_sample(*rows: Node) -> Sequence[Node]:
-        parts = _Scan(graph, rows[:states], rows[states:], (0,) * count, back, (0,) * stacked, (False,) * stacked)
-        return _scanned(node, parts, subgraphs)
-
-    return scan(of_sample, (), values).fields

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar, cast
 
 import numpy as np
 from onnx import TensorProto
@@ -40,6 +41,9 @@ READS = frozenset(
      "StringSplit", "TfIdfVectorizer", "Tokenizer", "Unique"}
 )  # fmt: skip
 """Operators whose converters ask for the strings that an input has."""
+
+
+ValueT = TypeVar("ValueT", bound=Value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +97,22 @@ class OutputForms:
         self._utf8[strings.spans] = strings.utf8
         return strings.spans
 
+    def apart(self, *values: ValueT) -> tuple[list[ValueT], Node | None]:
+        """Values with spans in place of their strings, and the bytes that all are of; None where there are none."""
+        parts = [part for value in values for part in element_nodes(value)]
+        texts = {part: text for part in parts if (text := self.strings_of(part)) is not None}
+        if not texts:
+            return [*values], None
+        spans, utf8 = merged(list(texts.values()))
+        of = dict(zip(texts, spans, strict=True))
+        return [cast(ValueT, mapped(value, lambda part: of.get(part, part))) for value in values], utf8
+
+    def joined(self, value: ValueT, utf8: Node | None) -> ValueT:
+        """The value whose elements are spans of these bytes."""
+        if utf8 is not None:
+            self._utf8.update(dict.fromkeys(element_nodes(value), utf8))
+        return value
+
     def hand_on(self, before: Node, after: Node, finish: Callable[[Node], Node]) -> None:
         """What became of a value is the same. ``finish`` makes a node part of the model."""
         if (form := self._forms.get(before)) is not None:
@@ -141,9 +161,10 @@ class OutputForms:
         if not all(map(self.is_plain, values)):
             raise ModelError(f"{who} strings or maps, which is not supported there")
 
-    def check_no_maps(self, value: Node, who: str) -> None:
-        """Raise ``ModelError`` for maps."""
-        if (form := self.of(value)) is not None and form.kind == "maps":
+    def check_no_maps(self, values: Sequence[Node], who: str) -> None:
+        """Raise ``ModelError`` for maps among values."""
+        forms = map(self.of, values)
+        if any(form is not None and form.kind == "maps" for form in forms):
             raise ModelError(f"{who} maps, which is not supported there")
 
     def hand_on_moved(self, moved: Moved, results: Sequence[Value | None], where: str) -> None:

@@ -11,6 +11,7 @@ from ..graph.node import Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ops.families.loop import LoopAttrs, loop_call
 from . import ragged
+from .carried_strings import outside_spans
 from .onnx_node import OnnxNode
 from .subgraphs import Subgraphs, graph_attribute
 from .values import Listed, Ragged, SequenceValue, Value
@@ -54,21 +55,25 @@ def _as_loop(
     node: OnnxNode, graph: GraphProto, given: Sequence[Value], sequences: Sequence[SequenceValue], subgraphs: Subgraphs
 ) -> Sequence[Value]:
     """A loop over tensors of one shape, which are rows of one tensor."""
-    rows = []
-    for sequence in sequences:
+    forms = node.forms
+    rows, texts = [], []
+    for (sequence,), text in map(forms.apart, sequences):
+        texts.append(None if text is None else node.finish(text))
         whole = ragged.as_ragged(node, sequence)
         if whole.shape is None:
             raise node.unsupported("a sequence of any length of tensors that may differ in shape")
         rows.append(ragged.stacked(node, whole))
     number = Var("number", tensor_type((), "int64"))
     variables = [Var(f"row{k}", TensorType(kind.shape[1:], kind.dtype)) for k, kind in enumerate(map(tensor_of, rows))]
-    slices = iter(variables)
+    slices = map(forms.joined, variables, texts)
     bound: dict[str, Value] = {"": number}
     for info, value in zip(graph.input, given, strict=True):
         bound[info.name] = next(slices) if isinstance(value, (Listed, Ragged)) else value
     params = (number, *variables)
     results = subgraphs.tensor_results(node, graph, bound, params)
-    function, captured = subgraphs.function(graph, params, results)
+    made = [outside_spans(node, result, params, subgraphs) for result in results]
+    function, captured = subgraphs.function(graph, params, [part for part, _ in made])
     attrs = LoopAttrs(function, sliced=(False,) * len(rows), stacked=(False,) * len(results), trips="x0_0")
     found = loop_call(attrs, None, None, (), rows, captured)[:-1]
-    return [ragged.of_rows(node, node.finish(stack)) for stack in found]
+    stacks = [ragged.of_rows(node, node.finish(stack)) for stack in found]
+    return [forms.joined(stack, utf8) for stack, (_, utf8) in zip(stacks, made, strict=True)]

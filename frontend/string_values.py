@@ -11,6 +11,8 @@ from ..base.spans import LENGTH_BITS, pack_strings
 from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.visit import inputs
 from ..ir.constants import const_int
+from ..ir.makers import as_index
+from ..ir.simplify import simplify
 from ..ops.families.binary import add, left_shift
 from ..ops.families.concatenate import concatenate
 from ..ops.families.open_extents import extents
@@ -33,37 +35,76 @@ def constant_strings(strings: Sequence[str], shape: Sequence[int] | None = None,
     return StringTensor(Constant(spans.reshape((len(strings),) if shape is None else shape)), Constant(utf8))
 
 
+def bytes_joined_in(utf8: Node) -> list[Node]:
+    """The bytes that some were joined from, in order."""
+    if not _is_joined(utf8):
+        return [utf8]
+    return [leaf for part in inputs(utf8) for leaf in bytes_joined_in(part)]
+
+
 def merged(values: Sequence[StringTensor]) -> tuple[list[Node], Node]:
-    """The spans of some strings as those of bytes that they share, and these bytes."""
+    """The spans of some strings as those of bytes that they share, and these bytes. Bytes that stand in others already
+    are not joined with them again."""
     sources = list(dict.fromkeys(value.utf8 for value in values))
-    if len(sources) == 1:
-        return [value.spans for value in values], sources[0]
-    begins = dict(zip(sources, _begins(sources), strict=True))
+    whole = _largest(sources)
+    leaves = [leaf for source in whole for leaf in bytes_joined_in(source)]
+    begins = {source: _begin(leaves, _place(bytes_joined_in(source), leaves), sources) for source in sources}
     spans = [_moved(value.spans, begins[value.utf8]) for value in values]
-    return spans, concatenate(sources, 0)
+    return spans, whole[0] if len(whole) == 1 else concatenate(whole, 0)
 
 
-def _begins(sources: Sequence[Node]) -> list[Node | None]:
-    """Where each of some bytes begin when they stand one behind the other; None for 0."""
-    shapes = [tensor_of(source).shape[0] for source in sources]
-    begins: list[Node | None] = [None]
-    for count in range(1, len(sources)):
-        sizes = [const_int(extent) for extent in shapes[:count]]
-        known = [size for size in sizes if size is not None]
-        if len(known) == count:
-            begins.append(Constant(np.array(sum(known), np.int64)))
+def _largest(sources: Sequence[Node]) -> list[Node]:
+    """The bytes that stand in no others."""
+    found: list[Node] = []
+    for source in sources:
+        own = bytes_joined_in(source)
+        if any(_find(own, bytes_joined_in(other)) is not None for other in found):
             continue
-        total = shapes[0]
-        for extent in shapes[1:count]:
-            total = total + extent
-        begins.append(squeeze(extents([total], [part for source in sources for part in _parts(source)])))
-    return begins
+        found = [other for other in found if _find(bytes_joined_in(other), own) is None]
+        found.append(source)
+    return found
+
+
+def _place(inner: Sequence[Node], leaves: Sequence[Node]) -> tuple[int, int]:
+    place = _find(inner, leaves)
+    assert place is not None
+    return place
+
+
+def _find(inner: Sequence[Node], leaves: Sequence[Node]) -> tuple[int, int] | None:
+    """In which of some bytes that stand side by side others begin, and at which byte of it; None if nowhere."""
+    for number in range(len(leaves) - len(inner) + 1):
+        if all(map(_is_same, inner, leaves[number:])):
+            return number, 0
+    if len(inner) == 1 and isinstance(inner[0], Constant):
+        for number, leaf in enumerate(leaves):
+            if isinstance(leaf, Constant) and (at := leaf.value.tobytes().find(inner[0].value.tobytes())) >= 0:
+                return number, at
+    return None
+
+
+def _is_same(a: Node, b: Node) -> bool:
+    """Whether two nodes certainly are the same bytes."""
+    return a is b or (isinstance(a, Constant) and isinstance(b, Constant) and np.array_equal(a.value, b.value))
+
+
+def _is_joined(utf8: Node) -> bool:
+    return isinstance(utf8, Call) and utf8.op.name == "concatenate"
+
+
+def _begin(leaves: Sequence[Node], place: tuple[int, int], sources: Sequence[Node]) -> Node | None:
+    """At which byte something begins that stands at a place of some bytes, as a number; None for 0."""
+    number, inside = place
+    shapes = [tensor_of(leaf).shape[0] for leaf in leaves[:number]]
+    total = simplify(sum(shapes, start=as_index(inside)))
+    if (known := const_int(total)) is not None:
+        return Constant(np.array(known, np.int64)) if known else None
+    return squeeze(extents([total], [part for source in sources for part in _parts(source)]))
 
 
 def _parts(utf8: Node) -> list[Node]:
     """Bytes, and what they were joined from, whose extents are those that theirs is the sum of."""
-    is_joined = isinstance(utf8, Call) and utf8.op.name == "concatenate"
-    return [utf8, *(part for joined in (inputs(utf8) if is_joined else ()) for part in _parts(joined))]
+    return [utf8, *(part for joined in (inputs(utf8) if _is_joined(utf8) else ()) for part in _parts(joined))]
 
 
 def _moved(spans: Node, begin: Node | None) -> Node:

@@ -19,9 +19,12 @@ from ..ops.families.reshape import reshape
 from .onnx_node import OnnxNode
 from .output_forms import OutputForms
 from .shape_values import ShapeValues
+from .string_values import bytes_joined_in
 from .survey import Survey
 from .values import Value, nodes_of, value_text
 
+MOST_ITERATIONS = 64
+"""Loops of more iterations are not converted one by one."""
 Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
 """A function, and the values that it captures, which are its last parameters."""
 
@@ -41,20 +44,13 @@ class Subgraphs:
     survey: Survey | None = None
     """What notes the errors of a body, where all are to be found."""
 
-    def invariant_results(
-        self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var], strings: bool = False
-    ) -> list[Value]:
+    def invariant_results(self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]) -> list[Value]:
         """The outputs of a body, where numbers that become extents in it are computed before it, as far as they depend
-        on none of its parameters. Raises ``ModelError`` for maps among them, and for strings that are not asked for."""
+        on none of its parameters. Raises ``ModelError`` for maps among them."""
         before = len(self.shapes.inputs)
         found = self.results(graph, bound)
-        parts = [
-            part
-            for value in found
-            if not (strings and isinstance(value, Node) and self.forms.strings_of(value) is not None)
-            for part in nodes_of(value)
-        ]
-        self.forms.check_plain(parts, f"a branch or body, {graph.name!r}, gives")
+        parts = [part for value in found for part in nodes_of(value)]
+        self.forms.check_no_maps(parts, f"a branch or body, {graph.name!r}, gives")
         self.move_out(before, params)
         return found
 
@@ -78,13 +74,24 @@ class Subgraphs:
             if not any(node in params for node in post_order(witness, self.is_outside)):
                 self.moved_out.add(witness)
 
-    def function(
-        self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node], strings: bool = False
-    ) -> Closed:
-        """The function of a subgraph that gives these results. Raises ``ModelError`` for maps, and for strings that are
-        not said to be among them, as their spans."""
-        if not strings:
-            self.forms.check_plain(results, f"a branch or body, {graph.name!r}, gives")
+    def are_outside(self, utf8: Node) -> bool:
+        """Whether bytes are known, lie outside of the body, or are joined from such."""
+        return all(isinstance(leaf, Constant) or self.is_outside(leaf) for leaf in bytes_joined_in(utf8))
+
+    def bytes_outside(self, node: OnnxNode, utf8: Node, params: Sequence[Var]) -> Node:
+        """The bytes of strings that the body of a loop gives, which are joined before the loop, if at all. Raises
+        ``ModelError`` for those that depend on the parameters of the body."""
+        utf8 = node.finish(utf8)
+        if any(inner in params for inner in post_order(utf8, self.is_outside)):
+            raise node.unsupported(
+                "handing on strings whose bytes an iteration makes, from a loop that is a Scan, ends by a condition of "
+                f"the run, or has a number of iterations that is not known or above {MOST_ITERATIONS},"
+            )
+        self.moved_out.add(utf8)
+        return utf8
+
+    def function(self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node]) -> Closed:
+        """The function of a subgraph that gives these results, of strings their spans."""
         computed = [self.shapes.as_data(result, self.is_outside) for result in results]
         return closed(graph.name or "body", params, computed, self.is_outside)
 
@@ -94,6 +101,15 @@ def graph_attribute(node: OnnxNode, name: str) -> GraphProto:
     if not node.has(name):
         raise ModelError(f"{node}: attribute {name} is missing")
     return node.attributes[name].g
+
+
+def check_counts(node: OnnxNode, graph: GraphProto, inputs: int, outputs: int) -> None:
+    """Raises ``ModelError`` for a body that takes another number of inputs, or gives fewer outputs."""
+    if len(graph.input) != inputs or len(graph.output) < outputs:
+        raise ModelError(
+            f"{node}: its body should take {inputs} values and give at least {outputs}, it takes "
+            f"{len(graph.input)} and gives {len(graph.output)}"
+        )
 
 
 def as_scalar(value: Node) -> Node:

@@ -15,8 +15,6 @@ from .onnx_node import OnnxNode
 from .subgraphs import Subgraphs, as_declared, is_true
 from .values import Value
 
-MOST_ITERATIONS = 64
-
 
 def unrolled(
     node: OnnxNode, graph: GraphProto, carried: Sequence[Value], trips: int, subgraphs: Subgraphs

@@ -1,0 +1,193 @@
+"""The converter of Scan: a loop whose states keep their types, and which slices and stacks tensors along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto
+
+from ..graph.node import Node, Var, tensor_of
+from ..graph.types import TensorType, tensor_type
+from ..ir.constants import const_int
+from ..ir.expr import Expr
+from ..ops.definition.relations import normalize_axis
+from ..ops.families.assume_extent import assume_extent
+from ..ops.families.loop import LoopAttrs, loop_call
+from ..ops.families.loops import scan
+from ..ops.families.transpose import transpose
+from .carried_strings import CarriedStrings, Part, carried_strings, outside_spans
+from .onnx_node import OnnxNode
+from .subgraphs import Subgraphs, check_counts, graph_attribute
+from .values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """A Scan by its parts: of each value that is sliced or stacked the axis, and whether it goes backwards."""
+
+    graph: GraphProto
+    states: Sequence[Node]
+    sliced: Sequence[Node]
+    sliced_axes: Sequence[int]
+    sliced_back: Sequence[bool]
+    stacked_axes: Sequence[int]
+    stacked_back: Sequence[bool]
+
+
+def convert_scan(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
+    """Scan: axes other than the first are transposed around the loop."""
+    graph = graph_attribute(node, "body")
+    count = node.integer("num_scan_inputs")
+    values = node.all
+    states, sliced = values[: len(values) - count], values[len(values) - count :]
+    check_counts(node, graph, len(values), len(states))
+    stacked = len(graph.output) - len(states)
+    return _scanned(
+        node,
+        _Scan(
+            graph,
+            states,
+            sliced,
+            node.ints("scan_input_axes") or (0,) * count,
+            _flags(node.ints("scan_input_directions"), count),
+            node.ints("scan_output_axes") or (0,) * stacked,
+            _flags(node.ints("scan_output_directions"), stacked),
+        ),
+        subgraphs,
+    )
+
+
+def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:
+    return (False,) * count if given is None else tuple(map(bool, given))
+
+
+def _scanned(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
+    forms = node.forms
+    texts = [forms.strings_of(value) for value in scan.sliced]
+    spans = [value if text is None else text.spans for value, text in zip(scan.sliced, texts, strict=True)]
+    sliced = [_axis_first(value, axis) for value, axis in zip(spans, scan.sliced_axes, strict=True)]
+    rows = [(_row(value), None if text is None else text.utf8) for value, text in zip(sliced, texts, strict=True)]
+    states, params, results = _states_that_stay(node, scan, rows, subgraphs)
+    function, captured = subgraphs.function(scan.graph, params, [part for part, _ in results])
+    attrs = LoopAttrs(
+        function,
+        carried=len(states),
+        sliced=tuple(scan.sliced_back),
+        stacked=tuple(scan.stacked_back),
+        trips=f"x{len(states)}_0",
+    )
+    found = loop_call(attrs, None, None, states, sliced, captured)[:-1]
+    stacks = map(_first_axis_at, found[len(states) :], scan.stacked_axes)
+    given = map(node.finish, (*found[: len(states)], *stacks))
+    return [forms.joined(value, utf8) for value, (_, utf8) in zip(given, results, strict=True)]
+
+
+def _states_that_stay(
+    node: OnnxNode, scan: _Scan, rows: Sequence[tuple[TensorType, Node | None]], subgraphs: Subgraphs
+) -> tuple[Sequence[Node], tuple[Var, ...], list[Part]]:
+    """The states before a Scan, the parameters of its body, and what that gives: states of the types that they have
+    before, and of strings of the same bytes. As the standard lets none change, each run checks that extents are those
+    that an iteration gives where these are known better, and that what an iteration gives has extents that were there
+    before."""
+    given = dict(enumerate(scan.states))
+    strings = carried_strings(node, given)
+    states = [*{**given, **strings.spans(node)}.values()]
+    while True:
+        params, results = _results(node, scan, states, strings, rows, subgraphs)
+        handed, wider = strings.handed_on(node, dict(enumerate(results[: len(states)])), params, subgraphs)
+        if wider is not strings:
+            strings = wider
+            states = [*{**dict(enumerate(states)), **strings.spans(node)}.values()]
+            continue
+        better = [_as_after(node, *each) for each in zip(states, handed.values(), strict=True)]
+        if all(new is old for new, old in zip(better, states, strict=True)):
+            stay = [_as_before(node, *each) for each in zip(states, handed.values(), strict=True)]
+            kept = [(state, strings.utf8 if k in strings else None) for k, state in enumerate(stay)]
+            return (
+                states,
+                params,
+                [*kept, *(outside_spans(node, row, params, subgraphs) for row in results[len(states) :])],
+            )
+        states = better
+
+
+def _results(
+    node: OnnxNode,
+    scan: _Scan,
+    states: Sequence[Node],
+    strings: CarriedStrings,
+    rows: Sequence[tuple[TensorType, Node | None]],
+    subgraphs: Subgraphs,
+) -> tuple[tuple[Var, ...], list[Node]]:
+    """The parameters of the body of a Scan, and what it gives."""
+    number = Var("number", tensor_type((), "int64"))
+    kinds = [*map(tensor_of, states), *(kind for kind, _ in rows)]
+    variables = [Var(i.name, kind) for i, kind in zip(scan.graph.input, kinds, strict=True)]
+    for k, var in enumerate(variables):
+        node.forms.joined(var, rows[k - len(states)][1] if k >= len(states) else strings.utf8 if k in strings else None)
+    params = (number, *variables)
+    bound: dict[str, Value] = {"": number, **{var.name: var for var in variables}}
+    return params, subgraphs.tensor_results(node, scan.graph, bound, params)
+
+
+def _as_after(node: OnnxNode, before: Node, after: Node) -> Node:
+    """A state before a Scan, with the numbers that an iteration gives for its open extents."""
+    for axis, extent in _differing(before, after):
+        if const_int(tensor_of(before).shape[axis]) is None and const_int(extent) is not None:
+            before = node.finish(assume_extent(before, axis, extent, ()))
+    return before
+
+
+def _as_before(node: OnnxNode, before: Node, after: Node) -> Node:
+    """What an iteration gives for a state, with the extents that the state had before."""
+    for axis, _ in _differing(before, after):
+        after = node.finish(assume_extent(after, axis, tensor_of(before).shape[axis], node.shapes.inputs))
+    return after
+
+
+def _differing(before: Node, after: Node) -> Sequence[tuple[int, Expr]]:
+    """The axes along which two tensors of one rank differ, with the extents of the second; none of other ranks."""
+    first, second = tensor_of(before).shape, tensor_of(after).shape
+    if len(first) != len(second):
+        return ()
+    return [(axis, b) for axis, (a, b) in enumerate(zip(first, second, strict=True)) if a is not b]
+
+
+def _row(value: Node) -> TensorType:
+    kind = tensor_of(value)
+    return TensorType(kind.shape[1:], kind.dtype)
+
+
+def _axis_first(value: Node, axis: int) -> Node:
+    """The value with an axis as its first one."""
+    rank = tensor_of(value).ndim
+    at = normalize_axis(axis, rank)
+    return transpose(value, (at, *(k for k in range(rank) if k != at))) if at else value
+
+
+def _first_axis_at(value: Node, axis: int) -> Node:
+    """The value with its first axis at another place."""
+    rank = tensor_of(value).ndim
+    at = normalize_axis(axis, rank)
+    return transpose(value, (*range(1, at + 1), 0, *range(at + 1, rank))) if at else value
+
+
+def convert_scan_of_batch(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
+    """Scan in its first version, of samples: a loop over the first axis of all values, around one over the second."""
+    if node.get(0) is not None:
+        raise node.unsupported("a Scan of sequences that have lengths of their own (input 0)")
+    graph = graph_attribute(node, "body")
+    count = node.integer("num_scan_inputs")
+    values = [node[number] for number in range(1, len(node.inputs))]
+    node.forms.check_plain(values, f"{node}, in its first version, takes")
+    states = len(values) - count
+    check_counts(node, graph, len(values), states)
+    stacked = len(graph.output) - states
+    back = _flags(node.ints("directions"), count)
+
+    def of_sample(*rows: Node) -> Sequence[Node]:
+        parts = _Scan(graph, rows[:states], rows[states:], (0,) * count, back, (0,) * stacked, (False,) * stacked)
+        return _scanned(node, parts, subgraphs)
+
+    return scan(of_sample, (), values).fields

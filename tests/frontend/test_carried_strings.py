@@ -1,0 +1,275 @@
+"""Strings that loops, branches and sequences of control flow carry, capture and stack."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, checker, helper, parser
+from onnx.reference import ReferenceEvaluator
+
+import loopwright as lw
+
+WORDS = ["cat", "dög", "", "emu", "x" * 300]
+
+
+def text(*values, shape=None):
+    found = np.array(values, object)
+    return found if shape is None else found.reshape(shape)
+
+
+def model_of(source):
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\n{source}')
+    checker.check_model(model)
+    return model
+
+
+def check(source, *calls, expected=None):
+    """Each call gives what onnx's own evaluator gives, from one compilation; where that mistakes constants of strings,
+    what a function in Python gives."""
+    model = model_of(source)
+    reference, engine = ReferenceEvaluator(model), lw.Engine(lw.compile(model, jobs=1))
+    for given in calls:
+        wanted = reference.run(None, given) if expected is None else expected(**given)
+        for name, want, found in zip((o.name for o in model.graph.output), wanted, engine(given), strict=True):
+            lists = [each if isinstance(each, list) else [each] for each in (want, found)]
+            assert [np.asarray(each).tolist() for each in lists[0]] == [each.tolist() for each in lists[1]], name
+
+
+def trips(n, **given):
+    return {"n": np.array(n), **given}
+
+
+def selected(n, x, z, c):
+    rows = np.empty((n, len(x)), object)
+    for i in range(n):
+        x = rows[i] = np.where(c, z, x) if i % 2 == 0 else np.full_like(x, "ü")
+    return x, rows
+
+
+def test_a_loop_selects_strings_of_itself_of_others_and_constants():
+    check(
+        """g (int64 n, string[m] x, string[m] z, bool[m] c) => (string[m] y, string[k, m] rows) {
+            yes = Constant <value = bool {1}> ()
+            y, rows = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s)
+                    => (bool on, string[m] t, string[m] row) {
+                on = Identity (go)
+                u = Constant <value_string = "ü"> ()
+                two = Constant <value_int = 2> ()
+                odd = Mod (i, two)
+                is_odd = Cast <to = 9> (odd)
+                other = Where (c, z, s)
+                t = Where (is_odd, u, other)
+                row = Identity (t)
+            }>
+        }""",
+        *(
+            trips(n, x=text(*WORDS), z=text("é", "b", "cc", "", "d"), c=np.array([True, False, True, True, False]))
+            for n in (0, 1, 3, 2)
+        ),
+        expected=selected,
+    )
+
+
+def test_strings_take_the_place_of_each_other():
+    check(
+        """g (int64 n, string[m] x, string z) => (string[m] y, string w) {
+            yes = Constant <value = bool {1}> ()
+            y, w = Loop (n, yes, x, z) <body = b (int64 i, bool go, string[m] s, string t)
+                    => (bool on, string[m] after, string last) {
+                on = Identity (go)
+                zero = Constant <value = int64[1] {0}> ()
+                first = Constant <value = int64 {0}> ()
+                last = Gather <axis = 0> (s, first)
+                row = Unsqueeze (t, zero)
+                many = Constant <value = int64[1] {9223372036854775807}> ()
+                start = Constant <value = int64[1] {1}> ()
+                all = Concat <axis = 0> (s, row)
+                after = Slice (all, start, many)
+            }>
+        }""",
+        *(trips(n, x=text(*WORDS), z=np.array("new", object)) for n in (0, 1, 4, 7)),
+        trips(3, x=text("ä"), z=np.array("", object)),
+    )
+
+
+def test_a_vector_of_strings_grows():
+    check(
+        """g (int64 n, string[m] x, string[p] z) => (string[k] y) {
+            yes = Constant <value = bool {1}> ()
+            y = Loop (n, yes, x) <body = b (int64 i, bool go, string[a] s) => (bool on, string[c] t) {
+                on = Identity (go)
+                t = Concat <axis = 0> (z, s)
+            }>
+        }""",
+        *(trips(n, x=text("a", "bé"), z=text(*z)) for n in (0, 1, 5) for z in (("q",), ("", "ñ", "rr"))),
+    )
+
+
+def test_iterations_make_strings_where_their_number_is_known():
+    check(
+        """g (string[m] x) => (string[m] y, string[k, m] rows) {
+            yes = Constant <value = bool {1}> ()
+            n = Constant <value = int64 {4}> ()
+            y, rows = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s)
+                    => (bool on, string[m] t, string[m] row) {
+                on = Identity (go)
+                t = StringConcat (s, x)
+                row = StringConcat (x, t)
+            }>
+        }""",
+        {"x": text(*WORDS)},
+        {"x": text("ü")},
+    )
+
+
+def test_strings_that_iterations_make_need_a_known_number_of_iterations():
+    model = model_of(
+        """g (int64 n, string[m] x) => (string[m] y) {
+            yes = Constant <value = bool {1}> ()
+            y = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s) => (bool on, string[m] t) {
+                on = Identity (go)
+                t = StringConcat (s, x)
+            }>
+        }"""
+    )
+    with pytest.raises(lw.ModelError, match=r"bytes an iteration makes, from a loop .* iterations that is not known"):
+        lw.from_onnx(model)
+
+
+def scanned(first, x, c):
+    rows, state = [], first
+    for row, chosen in zip(x, c, strict=True):
+        state = np.where(chosen, row, state)
+        rows.append(np.where(state == first, np.array("-", object), state))
+    return state, np.stack(rows)
+
+
+def test_a_scan_carries_slices_and_stacks_strings():
+    check(
+        """g (string[m] first, string[k, m] x, bool[k, m] c) => (string[m] y, string[k, m] rows) {
+            y, rows = Scan <num_scan_inputs = 2, scan_output_axes = [0],
+                body = b (string[m] s, string[m] row, bool[m] chosen) => (string[m] t, string[m] given) {
+                    u = Constant <value_strings = ["-"]> ()
+                    t = Where (chosen, row, s)
+                    is_empty = Equal (t, first)
+                    given = Where (is_empty, u, t)
+                }> (first, x, c)
+        }""",
+        {
+            "first": text("a", "é"),
+            "x": text(*WORDS, "!", shape=(3, 2)),
+            "c": np.array([[True, False], [False, False], [False, True]]),
+        },
+        {"first": text("q"), "x": text(*WORDS, shape=(5, 1)), "c": np.array([[k % 2 == 0] for k in range(5)])},
+        expected=scanned,
+    )
+
+
+def test_a_loop_appends_strings_to_a_sequence():
+    check(
+        """g (int64 n, string[m] x, string[p] z) => (seq(string[q]) y, string[r] joined) {
+            yes = Constant <value = bool {1}> ()
+            start = SequenceConstruct (z)
+            y = Loop (n, yes, start) <body = b (int64 i, bool go, seq(string[q]) s) => (bool on, seq(string[q]) t) {
+                on = Identity (go)
+                zero = Constant <value = int64[1] {0}> ()
+                one = Constant <value = int64[1] {1}> ()
+                at = Reshape (i, one)
+                end = Add (at, one)
+                part = Slice (x, zero, end)
+                t = SequenceInsert (s, part)
+            }>
+            joined = ConcatFromSequence <axis = 0> (y)
+        }""",
+        *(trips(n, x=text(*WORDS), z=text("ä", "b")) for n in (1, 2, 5)),
+    )
+
+
+def nested(n, x, z):
+    found = x
+    for i in range(n):
+        if i > 0:
+            found = np.full_like(x, "é") if (i - 1) % 2 else z
+        found = x if i == 3 else found
+    return (found,)
+
+
+def test_loops_within_loops_and_branches_select_strings():
+    check(
+        """g (int64 n, string[m] x, string[m] z) => (string[m] y) {
+            yes = Constant <value = bool {1}> ()
+            shape = Shape (x)
+            y = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s) => (bool on, string[m] t) {
+                on = Identity (go)
+                u = Loop (i, yes, s) <body = inner (int64 j, bool go2, string[m] v) => (bool on2, string[m] w) {
+                    on2 = Identity (go2)
+                    two = Constant <value = int64 {2}> ()
+                    odd = Mod (j, two)
+                    is_odd = Cast <to = 9> (odd)
+                    w = If (is_odd) <
+                        then_branch = a () => (string[m] p) {
+                            e = Constant <value_strings = ["é"]> ()
+                            p = Expand (e, shape)
+                        },
+                        else_branch = c () => (string[m] q) { q = Identity (z) }
+                    >
+                }>
+                three = Constant <value = int64 {3}> ()
+                last = Equal (i, three)
+                t = Where (last, x, u)
+            }>
+        }""",
+        *(trips(n, x=text(*WORDS), z=text("1", "2", "3", "4", "5")) for n in (0, 1, 2, 3, 4, 5)),
+        expected=nested,
+    )
+
+
+def test_branches_give_sequences_of_strings():
+    check(
+        """g (bool c, string[m] x, string[p] z) => (string[r] y) {
+            s = If (c) <
+                then_branch = a () => (seq(string[q]) p) {
+                    xx = StringConcat (x, x)
+                    p = SequenceConstruct (xx, z)
+                },
+                else_branch = b () => (seq(string[q]) q) { q = SequenceConstruct (z, x, z) }
+            >
+            y = ConcatFromSequence <axis = 0> (s)
+        }""",
+        *({"c": np.array(c), "x": text(*WORDS), "z": text("ü", "b")} for c in (True, False)),
+    )
+
+
+def test_a_body_is_mapped_over_strings():
+    check(
+        """g (string[k, m] x, string z, string e) => (string[k, m] y) {
+            s = SplitToSequence <axis = 0, keepdims = 0> (x)
+            t = SequenceMap (s, z) <body = b (string[m] row, string other) => (string[m] made) {
+                same = Equal (row, e)
+                made = Where (same, other, row)
+            }>
+            y = ConcatFromSequence <axis = 0, new_axis = 1> (t)
+        }""",
+        *(
+            {"x": text(*WORDS, shape=(5, 1)), "z": np.array(z, object), "e": np.array("dög", object)}
+            for z in ("", "né")
+        ),
+        expected=lambda x, z, e: (np.where(x == e, z, x),),
+    )
+
+
+@pytest.mark.parametrize("operator", ["If", "Loop"])
+def test_strings_are_no_condition(operator):
+    branch = parser.parse_graph("b () => (float[1] y) { y = Identity (z) }")
+    body = parser.parse_graph(
+        "b (int64 i, bool go, float[1] s) => (bool on, float[1] t) { on = Identity (go)  t = Add (s, s) }"
+    )
+    node = (
+        helper.make_node("If", ["x"], ["y"], then_branch=branch, else_branch=branch)
+        if operator == "If"
+        else helper.make_node("Loop", ["n", "x", "z"], ["y"], body=body)
+    )
+    inputs = [("x", TensorProto.STRING, []), ("z", TensorProto.FLOAT, [1]), ("n", TensorProto.INT64, [])]
+    values = [helper.make_tensor_value_info(*each) for each in inputs]
+    graph = helper.make_graph([node], "g", values, [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    with pytest.raises(lw.ModelError, match=r"takes, .* strings or maps, which is not supported there"):
+        lw.from_onnx(model)
