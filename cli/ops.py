@@ -217,6 +217,7 @@ def _sample_calls() -> Iterator[Call]:
     boxes, samples = Var("boxes", tensor_type((2, 4), "float32")), Var("samples", tensor_type((2,), "int64"))
     yield nn.roi_align(image, boxes, samples)
     yield from _sample_packed_products()
+    yield from _sample_few_bits()
     yield from _sample_recurrences()
     rows, experts = Var("x", tensor_type((4, 64), "float32")), Var("experts", tensor_type((4,), "int64"))
     yield nn.expert_dense(rows, experts, Var("weights", tensor_type((2, 8, 64), "float32")))
@@ -234,6 +235,18 @@ def _sample_packed_products() -> Iterator[Call]:
     yield nn.packed_byte_matmul(Var("a", tensor_type((rows, 16), "uint8")), words, 16, "int8")
     pairs = Var("panels", tensor_type((1, 8, 16), "int32"))
     yield nn.packed_pair_matmul(Var("a", tensor_type((rows, 16), "bfloat16")), pairs, 16)
+
+
+def _sample_few_bits() -> Iterator[Call]:
+    """Products by weights of few bits, packed and not."""
+    floats = Var("a", tensor_type((var("rows"), 16), "float32"))
+    codes, words = Var("codes", tensor_type((16, 16), "uint8")), Var("panels", tensor_type((1, 2, 16), "int32"))
+    of_codes, of_words = (
+        (Var("zeros", tensor_type(shape, "uint8")), Var("scales", tensor_type(shape, "float32")))
+        for shape in ((16, 2), (1, 2, 16))
+    )
+    yield nn.blockwise_dense(floats, codes, *of_codes, bits=4, block=8)
+    yield nn.packed_blockwise_dense(floats, words, *of_words, columns=16, bits=4, block=8)
 
 
 def _sample_recurrences() -> Iterator[Call]:

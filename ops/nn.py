@@ -62,8 +62,10 @@ from .families.loops import for_loop, scan, while_loop
 from .families.lp_normalize import lp_normalize
 from .families.lrn import lrn
 from .families.matmul.batch_matmul import batch_matmul
+from .families.matmul.blockwise import blockwise_dense
 from .families.matmul.matmul import dense, matmul
 from .families.matmul.packed import packed_matmul
+from .families.matmul.packed_blockwise import packed_blockwise_dense
 from .families.matmul.packed_bytes import packed_byte_matmul
 from .families.matmul.packed_pairs import packed_pair_matmul
 from .families.matmul.strassen import strassen_matmul
@@ -169,6 +171,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "blockwise_dense",
     "broadcast_to",
     "byte_table",
     "cast",
@@ -267,6 +270,7 @@ __all__ = [
     "nonzero",
     "not_equal",
     "one_hot",
+    "packed_blockwise_dense",
     "packed_byte_matmul",
     "packed_matmul",
     "packed_pair_matmul",

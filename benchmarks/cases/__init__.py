@@ -8,6 +8,7 @@ from . import (
     attention,
     convolution,
     detection,
+    few_bits,
     halves,
     images,
     integers,
@@ -24,7 +25,7 @@ __all__ = ["Bar", "Case", "Work", "all_cases", "chosen_cases", "work_of"]
 
 _MODULES = (
     *(matmul, convolution, images, rows, movement, attention),
-    *(recurrent, signals, trees, detection, integers, halves),
+    *(recurrent, signals, trees, detection, integers, few_bits, halves),
 )
 
 

@@ -165,6 +165,43 @@ def draw_packed_pairs(d):
     )
 
 
+def draw_blockwise(d):
+    rows, terms, columns, bits, block = d.int(1, 40), d.int(1, 70), d.int(1, 70), d.one(1, 2, 4, 8), d.int(1, 40)
+    shape = (columns, -(-terms // block))
+    return Case(
+        lambda x, c, z, s: nn.blockwise_dense(x, c, z, s, bits=bits, block=block),
+        lambda x, c, z, s: x @ every.blockwise_weight(c, z, s, block).T,
+        (
+            Input((rows, terms), d.one("float32", "float16")),
+            Given(d.rng.integers(0, 1 << bits, (columns, terms)).astype(np.uint8)),
+            Given(d.rng.integers(0, 1 << bits, shape).astype(np.uint8)),
+            Given(d.rng.uniform(0.01, 0.1, shape).astype(np.float32)),
+        ),
+        lambda x, c, z, s: x @ np.abs(every.blockwise_weight(c, z, s, block)).T,
+    )
+
+
+def draw_packed_blockwise(d):
+    rows, terms, bits, block = d.int(1, 40), d.int(1, 70), d.one(1, 2, 4, 8), d.int(1, 40)
+    tiles, width = d.int(1, 3), d.one(8, 16)
+    columns, shape = tiles * width - d.int(0, width - 1), (tiles, -(-terms // block), width)
+
+    def weight(words, zeros, scales):
+        return every.blockwise_panels(words, zeros, scales, bits, block)[:terms, :columns]
+
+    return Case(
+        lambda x, *parts: nn.packed_blockwise_dense(x, *parts, columns=columns, bits=bits, block=block),
+        lambda x, *parts: x @ weight(*parts),
+        (
+            Input((rows, terms), d.one("float32", "float16")),
+            Given(d.rng.integers(-(1 << 31), 1 << 31, (tiles, -(-terms * bits // 32), width)).astype(np.int32)),
+            Given(d.rng.integers(0, 1 << bits, shape).astype(np.uint8)),
+            Given(d.rng.uniform(0.01, 0.1, shape).astype(np.float32)),
+        ),
+        lambda x, *parts: x @ np.abs(weight(*parts)),
+    )
+
+
 EINSUMS = (
     "bij,bjk->ki",
     "ij,jk->ik",
@@ -285,6 +322,8 @@ DRAWS = {
     "nn.packed_matmul": draw_packed,
     "nn.packed_byte_matmul": draw_packed_bytes,
     "nn.packed_pair_matmul": draw_packed_pairs,
+    "nn.blockwise_dense": draw_blockwise,
+    "nn.packed_blockwise_dense": draw_packed_blockwise,
     "nn.attention": draw_attention(masked=False),
     "nn.masked_attention": draw_attention(masked=True),
     "einsum": draw_einsum,

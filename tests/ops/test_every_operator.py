@@ -191,6 +191,20 @@ def words_of_halves(*shape):
     return halves(*shape[:-1], 2 * shape[-1]).view("<i4")
 
 
+def blockwise_weight(codes, zeros, scales, block):
+    """The real numbers of a weight [N, K] whose blocks along K have a zero point and a scale each."""
+    spread = [np.repeat(np.asarray(a, np.float64), block, axis=1)[:, : codes.shape[1]] for a in (zeros, scales)]
+    return (codes - spread[0]) * spread[1]
+
+
+def blockwise_panels(words, zeros, scales, bits, block):
+    """The real numbers of a weight that stands in panels of words, as rows of terms."""
+    shifts = np.arange(0, 32, bits)[:, None]
+    codes = (words[:, :, None] >> shifts & (1 << bits) - 1).reshape(words.shape[0], -1, words.shape[2])
+    codes, zeros, scales = (a.swapaxes(0, 1).reshape(a.shape[1], -1).T for a in (codes, zeros, scales))
+    return blockwise_weight(codes[:, : zeros.shape[1] * block], zeros, scales, block).T
+
+
 def unpacked_pairs(panels):
     """The matrix of panels of words of two bfloat16."""
     tiles, words, width = panels.shape
@@ -911,6 +925,27 @@ CASES = {
             integers(3, 2, 16, low=-(1 << 31), high=1 << 31),
         )
         for sign in ("uint8", "int8")
+    ],
+    "nn.blockwise_dense": [
+        (
+            lambda x, codes, zeros, scales: nn.blockwise_dense(x, codes, zeros, scales, bits=4, block=3),
+            lambda x, codes, zeros, scales: x @ blockwise_weight(codes, zeros, scales, 3).T,
+            floats(5, 8),
+            integers(7, 8, low=0, high=16, kind="uint8"),
+            integers(7, 3, low=0, high=16, kind="uint8"),
+            floats(7, 3),
+        ),
+    ],
+    "nn.packed_blockwise_dense": [
+        (
+            lambda x, words, zeros, scales: nn.packed_blockwise_dense(x, words, zeros, scales, 37, bits=4, block=8),
+            lambda x, words, zeros, scales: x @ blockwise_panels(words, zeros, scales, 4, 8)[:20, :37],
+            floats(rows, 20),
+            integers(3, 3, 16, low=-(1 << 31), high=1 << 31),
+            integers(3, 3, 16, low=0, high=16, kind="uint8"),
+            floats(3, 3, 16),
+        )
+        for rows in (2, 14)
     ],
     "nn.packed_pair_matmul": [
         (

@@ -10,6 +10,7 @@ from ....ops.families.binary import add, bitwise_and, divide, multiply, right_sh
 from ....ops.families.cast import cast
 from ....ops.families.concatenate import concatenate
 from ....ops.families.gather import take
+from ....ops.families.matmul.blockwise import blockwise_dense
 from ....ops.families.matmul.matmul import dense
 from ....ops.families.repeat import repeat
 from ....ops.families.reshape import expand_dims, reshape
@@ -45,7 +46,12 @@ def _matmul_of_bits(node: OnnxNode) -> Node:
         raise node.unsupported(f"weights of {bits} bits, or packed for one processor,")
     kind, blocks = node.type().dtype, -(-columns // block)
     whole = strided_slice(reshape(unpacked(node[1], bits), (rows, blocks * block)), [0], [columns], [1])
-    of_columns = node.get(4)
+    of_columns, bias = node.get(4), node.get(5)
+    middle = _middle(node, rows, blocks, bits)
+    if of_columns is None and tensor_of(middle).dtype == "uint8" and isinstance(node[1], Constant):
+        scales = reshape(node[2], (rows, blocks))
+        y = blockwise_dense(node[0], whole, middle, scales, bits, block)
+        return y if bias is None else add(y, bias)
 
     def spread(x: Node) -> Node:
         """A number for each block as one for each column, whose block the file may say."""
@@ -54,18 +60,16 @@ def _matmul_of_bits(node: OnnxNode) -> Node:
             return take(numbers, strided_slice(of_columns, [0], [columns], [0]), 1)
         return strided_slice(repeat(numbers, block, 1), [0], [columns], [1])
 
-    middle = _middle(node, rows, blocks, bits)
-    middle = middle if tensor_of(middle).ndim == 0 else spread(middle)
-    weights = multiply(subtract(cast(whole, str(kind)), middle), spread(node[2]))
-    y, bias = dense(node[0], weights), node.get(5)
+    weights = multiply(subtract(cast(whole, str(kind)), spread(middle)), spread(node[2]))
+    y = dense(node[0], weights)
     return y if bias is None else add(y, bias)
 
 
 def _middle(node: OnnxNode, rows: int, blocks: int, bits: int) -> Node:
-    """The zero point of each block, [N, blocks], or one for all; packed like weights where it is of bytes."""
-    given, kind = node.get(3), node.type().dtype
+    """The zero point of each block, [N, blocks]; packed like weights where it is of bytes."""
+    given = node.get(3)
     if given is None:
-        return Constant(np.asarray(1 << (bits - 1), kind.to_numpy()))
+        return Constant(np.full((rows, blocks), 1 << (bits - 1), np.uint8))
     if tensor_of(given).dtype == "uint8":
         packed = -(-blocks * bits // 8)
         given = strided_slice(unpacked(reshape(given, (rows, packed)), bits), [0], [blocks], [1])

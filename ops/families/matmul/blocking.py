@@ -151,8 +151,9 @@ def schedule_blocked(
     if _is_ragged(core, tile):  # the last tile reads the last row again
         nearest = schedule.cache_read(left if rows is None else rows, "local", [core], pad="edge")
         schedule[nearest].compute_inline()
+    made = blocking.packs_chunks and not pack
     for factor in (left, right):
-        if factor.op.inputs and factor is not rows and factor not in keep:
+        if factor.op.inputs and factor is not rows and factor not in keep and not (made and factor is right):
             schedule[factor].compute_inline()
     if rows is not None:
         _copy_rows(schedule[rows], tile, target)
@@ -176,10 +177,12 @@ def schedule_blocked(
     stage.parallel(task)
     schedule[core].compute_at(stage, panel)
     if blocking.packs_chunks:
-        schedule[panels].compute_at(stage, task)
+        schedule[panels if pack else right].compute_at(stage, task)
     if pack:
         _pack_panels(schedule[panels], blocking, right_layout)
-    elif panels is not right:  # where it lies, and 0 beyond its end
+    elif made:
+        _make_panels(schedule[right], blocking)
+    if panels is not right and not pack:  # where it lies, and 0 beyond its end
         schedule[panels].compute_inline()
     term = _sum_terms(schedule[core], blocking, width)
     if blocking.ahead:
@@ -203,7 +206,10 @@ def decide_blocking(
     rows, columns = (const_int(extent) or MANY_ROWS for extent in product.sums.shape[-2:])
     tile = decide_tile(schedule, plan.tile, rows, columns, target, keeps_width=right_layout == "panels")
     default = plan.blocking(tile, pack)
-    packs_chunks = schedule.decide("packs_chunks", [False, True] if pack else [False], default.packs_chunks and pack)
+    makeable = pack or (in_panels and bool(product.right.op.inputs))
+    packs_chunks = schedule.decide(
+        "packs_chunks", [False, True] if makeable else [False], default.packs_chunks and makeable
+    )
     chunk = schedule.decide("chunk", part_sizes(math.ceil(columns / tile.columns), default.chunk), default.chunk)
     copies_rows = schedule.decide(
         "copies_rows", [False, True] if copyable else [False], default.copies_rows and copyable
@@ -212,7 +218,8 @@ def decide_blocking(
     unrolled = [count for count in UNROLLED if count == 1 or (extent or 1) % count == 0]
     steps = schedule.decide("steps", unrolled, default.steps if default.steps in unrolled else 1)
     panel_bytes = (extent or MANY_TASKS) * tile.columns * product.right.dtype.storage_bytes
-    far = in_panels and panel_bytes > target.l1_bytes // 2
+    stored = not product.right.op.inputs or pack  # else made in registers
+    far = in_panels and stored and panel_bytes > target.l1_bytes // 2
     ahead = max(1, CORE.near_steps // max(steps, default.steps)) if far else 0
     ahead = schedule.decide("ahead", AHEAD if in_panels else [0], ahead)
     most = 1 if packs_chunks else math.ceil(rows / tile.rows)
@@ -260,6 +267,17 @@ def _copy_rows(stage: StageView, tile: RegisterTile, target: Target) -> None:
     _, lane = stage.split(term, factor=tile.lanes)
     stage.vectorize(lane)
     stage.parallel(stage.fuse(*outer, block))
+
+
+def _make_panels(stage: StageView, blocking: Blocking) -> None:
+    """Make panels term by term, some terms at a time."""
+    tile, term, column = stage.loops
+    term, step = stage.split(term, factor=blocking.steps)
+    vector, lane = stage.split(column, factor=blocking.tile.lanes)
+    stage.reorder(tile, term, step, vector, lane)
+    stage.vectorize(lane)
+    for loop in (step, vector):
+        stage.unroll(loop)
 
 
 def _pack_panels(stage: StageView, blocking: Blocking, layout: RightLayout) -> None:

@@ -51,11 +51,11 @@ class _Joined:
         self._compute = compute
 
     def __call__(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
-        a, right = inputs
+        a, *right = inputs
         kind, outer = tensor_argument(result, "result"), a.shape[:-1]
         count = _count(outer)
         rows = te.compute((count, a.shape[-1]), lambda row, k: a[(*unravel_index(row.var, outer), k)], name="rows")
-        stages = self._compute(attrs, (rows, right), TensorType((count, kind.shape[-1]), kind.dtype))
+        stages = self._compute(attrs, (rows, *right), TensorType((count, kind.shape[-1]), kind.dtype))
 
         def element(*axes: Axis) -> Expr:
             return stages.result[ravel_index([axis.var for axis in axes[:-1]], outer), axes[-1]]
