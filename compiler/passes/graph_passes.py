@@ -21,6 +21,7 @@ from .frame_signals import frame_signals
 from .fuse_attention import fuse_attention
 from .hoist_invariants import hoist_invariants
 from .integer_products import integer_products
+from .keep_few_bits import keep_few_bits
 from .keep_states import keep_states
 from .known_births import with_known_births
 from .known_captures import known_captures
@@ -64,7 +65,8 @@ def run_graph_passes(
     function = timed(share_widened, timed(widen_halves, function, options.precision))
     if not options.is_strict:
         function = timed(unsigned_bytes, timed(sink_dequantize, function))
-        function = timed(repeat_dequantize, timed(merge_scales, timed(integer_products, function)))
+        function = timed(keep_few_bits, timed(integer_products, function))
+        function = timed(repeat_dequantize, timed(merge_scales, function))
     if evaluate is not None:
         if not options.is_strict:
             function = timed(tabulate_bytes, function, settings.target)
