@@ -1148,7 +1148,7 @@ def test_every_operator_has_a_case():
     assert set(CASES) == {op.name for op in all_ops()}
 
 
-OTHER_LEVELS = r"conv\.direct|packed_.*_matmul\..*|packed_matmul\..*|.*\.cblas"
+OTHER_LEVELS = r"conv\.direct|packed_(.*_)?(matmul|dense)\..*|.*\.cblas"
 """Implementations whose priority is not that of all others: what serves if nothing else does, what packed factors are
 multiplied by, of which lower tiles serve few rows, and BLAS."""
 

@@ -31,6 +31,7 @@ from ...definition.relations import FLOAT_KINDS, broadcast_shapes, same_dtype, s
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from .attrs import AttentionAttrs, Extents, extents, seen, share
 from .blocks import add_blocks
+from .few_queries import add_few_queries
 
 # 2. Type relation.
 
@@ -150,6 +151,7 @@ def _strategy(attrs: AttentionAttrs, inputs: Sequence[Type], result: Type, targe
     strategy = OpStrategy()
     strategy.add_implementation(_compute, schedule_default, "attention.direct")
     add_blocks(strategy, attrs, inputs, target)
+    add_few_queries(strategy, attrs, inputs, target)
     return strategy
 
 

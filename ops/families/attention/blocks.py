@@ -251,7 +251,8 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
     queries, keys = (const_int(extent) or SEQUENCE for extent in (shape.queries, shape.keys))
     masked = any(mask.ndim > 1 and const_int(mask.shape[-2]) != 1 for mask in types[3:])
     blocks = _blocks(queries, keys, value_size, masked, target, kind)
-    products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * queries * keys * (size + value_size)
+    padded = math.ceil(queries / blocks.queries) * blocks.queries
+    products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * padded * keys * (size + value_size)
     cost = multiplied(products, kind, target, CORE.shares.attention)
     with strategy.specialized(of_terms(shape.keys >= 1)):
         strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", cost=cost)
