@@ -33,7 +33,7 @@ def _regressor(node: OnnxNode) -> Node:
     """Without support vectors the coefficients are those of the columns."""
     coefficients, count = node.float_array("coefficients"), node.integer("n_supports", 0)
     if count:
-        scores = matmul(_kernel(node, count), Constant(_sized(node, coefficients, (count, 1))))
+        scores = _sums_of_kernel(node, count, _sized(node, coefficients, (count, 1)))
     else:
         scores = matmul(float_matrix(node), Constant(coefficients.reshape(-1, 1)))
     scores = scores + _rho(node)[0]
@@ -57,8 +57,7 @@ def _one_against_one(node: OnnxNode, supports: tuple[int, ...]) -> list[Node]:
     rho = _rho(node)
     if len(rho) < len(pairs):
         raise ModelError(f"{node}: rho must have {len(pairs)} numbers, found {len(rho)}")
-    kernel = _kernel(node, sum(supports))
-    scores = matmul(kernel, Constant(_pair_coefficients(node, supports, pairs))) + rho[: len(pairs)]
+    scores = _sums_of_kernel(node, sum(supports), _pair_coefficients(node, supports, pairs)) + rho[: len(pairs)]
     votes = [np.eye(len(names), dtype=np.float32)[[pair[side] for pair in pairs]] for side in range(2)]
     for_first = cast(scores > 0.0, FLOAT32)
     chosen = argmax(matmul(for_first, Constant(votes[0] - votes[1])) + votes[1].sum(axis=0), -1)
@@ -109,21 +108,29 @@ def _one_against_all(node: OnnxNode) -> list[Node]:
     return [labels(node, chosen), transformed(scores, transform_of(node))]
 
 
-def _kernel(node: OnnxNode, count: int) -> Node:
-    """The kernel between each row and each support vector, [rows, count]."""
+def _sums_of_kernel(node: OnnxNode, count: int, coefficients: Floats) -> Node:
+    """Sums over the support vectors of the kernel with each row, times coefficients, [rows, sums]. Those of the linear
+    kernel are products of the rows with weights, which are summed now, in float64: where vectors cancel, as those of
+    one class do, sums of float32 would leave little of the score."""
     found = node.float_array("support_vectors")
     x = with_extent(float_matrix(node), 1, len(found) // max(count, 1))
     columns = node.numbers(tensor_of(x).shape[1:])[0]
     vectors = _sized(node, found, (count, columns))
+    if node.string("kernel_type", "LINEAR") == "LINEAR":
+        weights = vectors.T.astype(np.float64) @ coefficients.astype(np.float64)
+        return matmul(x, Constant(weights.astype(np.float32)))
+    return matmul(_kernel(node, x, vectors), Constant(coefficients))
+
+
+def _kernel(node: OnnxNode, x: Node, vectors: Floats) -> Node:
+    """The kernel between each row and each support vector, [rows, vectors]."""
     gamma, coef0, degree = (float(v) for v in _parameters(node))
-    name = node.string("kernel_type", "LINEAR")
+    name = node.string("kernel_type")
     if name == "RBF":
         apart = expand_dims(x, 1) - vectors
         return unary.exp(reduce.sum_square(apart, -1) * -gamma)
     product = matmul(x, Constant(vectors.T.copy()))
     match name:
-        case "LINEAR":
-            return product
         case "POLY":
             return _power(product * gamma + coef0, degree)
         case "SIGMOID":

@@ -188,6 +188,35 @@ def test_an_operator_gives_what_onnxruntime_gives(case, version):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("operator", ["SVMRegressor", "SVMClassifier"])
+def test_support_vectors_that_cancel_leave_an_exact_score(operator):
+    """As those of one class with a linear kernel do: terms of a hundred, and scores of a hundred-thousandth."""
+    count = 40
+    vectors, coefficients = floats(count * 4, seed=8).reshape(count, 4), 30 * floats(count, seed=9)
+    rest = np.linalg.lstsq(vectors[:4].T.astype(float), vectors[4:].T @ coefficients[4:].astype(float), rcond=None)[0]
+    coefficients[:4] = -rest
+    weights = vectors.T.astype(float) @ coefficients.astype(float)
+    rows = floats(200 * 4, seed=10).reshape(200, 4)
+    expected = rows.astype(float) @ weights
+    assert np.abs(expected).max() < 1e-3
+    reals = {
+        "kernel_params": [0.3, 0.0, 3.0],
+        "coefficients": coefficients.tolist(),
+        "support_vectors": vectors.ravel().tolist(),
+        "rho": [0.0],
+    }
+    if operator == "SVMRegressor":
+        (found,) = run(*_model_and_rows(ml_case(operator, (1,), rows, n_supports=count, **reals)))
+    else:
+        classes = {"classlabels_ints": [0, 1], "vectors_per_class": [count - 3, 3]}
+        _, found = run(*_model_and_rows(ml_case(operator, (1,), rows, outputs=2, **classes, **reals)))
+    np.testing.assert_allclose(found[:, -1], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+def _model_and_rows(case):
+    return model_of(case, 1), case.fed
+
+
 def test_rows_may_be_open():
     model = model_of(linear(3, "SOFTMAX"), 1)
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
