@@ -1,57 +1,82 @@
-"""ONNX's Attention. Forms with a cache, a window, a cap on the scores or further outputs are left to its body."""
+"""ONNX's Attention. Forms with a window, a cap on the scores, lengths without padding or an output of scores are left
+to its body."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
 from ...base.dtype import BOOL
-from ...graph.node import Node, tensor_of
-from ...ir.constants import const_int
+from ...graph.node import Constant, Node, tensor_of
 from ...ir.expr import Expr
 from ...ops.families.attention.attention import attention
-from ...ops.families.reshape import reshape
+from ...ops.families.binary import add, less_equal, logical_and
+from ...ops.families.reshape import expand_dims
+from ...ops.families.select import where
 from ..onnx_node import OnnxNode
 from ..registry import converter
+from .heads import by_heads, count_of_heads, in_heads, joined, past_length, with_past
+from .run_time_operands import extent_as_number, numbers_up_to
 
-MASK = 3
-"""The input after query, key and value; the cache and the lengths without padding come after it."""
+MASK, PAST_KEY, PAST_VALUE, LENGTHS = range(3, 7)
+PRESENT_KEY, PRESENT_VALUE, SCORES = range(1, 4)
 
 
 @converter("Attention", 23, 24, 25)
-def _attention(node: OnnxNode) -> Node | None:
+def _attention(node: OnnxNode) -> Sequence[Node | None] | None:
     if not _is_plain(node):
         return None
-    scale = node.real("scale") if node.has("scale") else None
-    causal, mask = node.flag("is_causal"), node.get(MASK)
-    if node.rank == 4:
-        return attention(node[0], node[1], node[2], mask, scale, causal)
-    heads = node.integer("q_num_heads"), *[node.integer("kv_num_heads")] * 2
-    if min(heads) <= 0:
-        raise node.unsupported(f"attention of {min(heads)} heads")
-    shapes = [node.static_shape(k) for k in range(MASK)]
-    split = [(batch, length, n, width // n) for (batch, length, width), n in zip(shapes, heads, strict=True)]
-    query, key, value = (reshape(node[k], shape) for k, shape in enumerate(split))
-    result = attention(query, key, value, mask, scale, causal, "BSHD")
-    batch, length, count, _ = split[0]
-    return reshape(result, (batch, length, count * split[2][3]))
+    query, key, value, mask, layout = node[0], node[1], node[2], node.get(MASK), "BHSD"
+    has_cache = node.get(PAST_KEY) is not None or any(map(node.wants, (PRESENT_KEY, PRESENT_VALUE)))
+    if node.rank == 3:
+        heads = [count_of_heads(node, f"{whose}_num_heads") for whose in ("q", "kv", "kv")]
+        query, key, value = (in_heads(node, x, n) for x, n in zip((query, key, value), heads, strict=True))
+        layout = "BSHD"
+        if has_cache:
+            query, key, value, layout = by_heads(query), by_heads(key), by_heads(value), "BHSD"
+    key, value = (with_past(node.get(k), x) for k, x in ((PAST_KEY, key), (PAST_VALUE, value)))
+    if not _is_whole(mask, key, layout):
+        return None
+    causal, past = node.flag("is_causal"), node.get(PAST_KEY)
+    if causal and past is not None:
+        causal, mask = False, _causal(node, mask, query, key, past_length(past))
+    y: Node = attention(query, key, value, mask, node.real("scale") if node.has("scale") else None, causal, layout)
+    if node.rank == 3:
+        y = joined(node, y if layout == "BSHD" else by_heads(y))
+    return y, key, value, None
 
 
 def _is_plain(node: OnnxNode) -> bool:
-    """Whether the operator is what ``nn.attention`` computes."""
-    kind = node.type()
-    others = [k for k in range(MASK + 1, len(node.inputs)) if node.get(k) is not None]
-    if others or any(node.wants(k) for k in (1, 2, 3)):
+    """Whether the operator is what ``nn.attention`` computes, of keys and values and those of a cache."""
+    if node.get(LENGTHS) is not None or node.wants(SCORES):
+        return False
+    if (node.get(PAST_KEY) is None) != (node.get(PAST_VALUE) is None):
         return False
     if node.real("softcap", 0.0) != 0 or node.has("softmax_precision"):
         return False
-    if any(node.integer(f"{side}_window_size", -1) >= 0 for side in ("left", "right")):
-        return False
-    known = all(const_int(extent) is not None for k in range(MASK) for extent in node.type(k).shape)
-    return (kind.ndim == 4 or known) and _is_whole(node.get(MASK), node)
+    return all(node.integer(f"{side}_window_size", -1) < 0 for side in ("left", "right"))
 
 
-def _is_whole(mask: Node | None, node: OnnxNode) -> bool:
+def _is_whole(mask: Node | None, key: Node, layout: str) -> bool:
     """Whether a mask has a type that can be used as it is, and a place for each key: ONNX fills up shorter ones."""
     if mask is None:
         return True
-    kind, key = tensor_of(mask), node.type(1)
-    keys: Expr = key.shape[2] if key.ndim == 4 else key.shape[1]
-    return kind.dtype in (BOOL, key.dtype) and kind.ndim > 0 and kind.shape[-1] is keys
+    kind, keys = tensor_of(mask), tensor_of(key)
+    whole: Expr = keys.shape[layout.index("S")]
+    return kind.dtype in (BOOL, keys.dtype) and kind.ndim > 0 and kind.shape[-1] is whole
+
+
+def _causal(node: OnnxNode, mask: Node | None, query: Node, key: Node, past: Expr) -> Node:
+    """A mask that hides the keys behind a query as well, before the first of which there are so many; of [batch, heads,
+    sequence, size]."""
+    queries, keys = tensor_of(query).shape[2], tensor_of(key).shape[2]
+    positions = add(numbers_up_to(node, queries), extent_as_number(node, past))
+    allowed = less_equal(numbers_up_to(node, keys), expand_dims(positions, (1,)))
+    if mask is None:
+        return allowed
+    kind = tensor_of(mask).dtype
+    if kind is BOOL:
+        return logical_and(allowed, mask)
+    return where(allowed, mask, Constant(np.array(-math.inf, kind.to_numpy())))

@@ -168,6 +168,44 @@ def test_outputs_of_attention_may_be_skipped(outputs, past):
     same(engine(made)(arrays), onnx_evaluator(made).run(None, arrays))
 
 
+def attention_with_cache(rank, mask, causal, past, present, opset, opened):
+    """A model of Attention of 4 heads of 8, of which 2 of keys, and its inputs: 5 positions behind a cache of 3."""
+    kinds = {"query": ("B", 4, "S", 8), "key": ("B", 2, "S", 8), "value": ("B", 2, "S", 6)}
+    if rank == 3:
+        kinds = {name: (shape[0], shape[2], shape[1] * shape[3]) for name, shape in kinds.items()}
+    whole = "P + S" if past else "S"
+    if mask is not None:
+        kinds["mask"] = {2: ("S", whole), 3: (4, "S", whole), 4: ("B", 1, "S", whole)}[mask[0]]
+    if past:
+        kinds |= {"past_key": ("B", 2, "P", 8), "past_value": ("B", 2, "P", 6)}
+    sizes = {"B": 2, "S": 5, "P": 3, "P + S": 8}
+    fixed = {name: [sizes.get(extent, extent) for extent in shape] for name, shape in kinds.items()}
+    arrays = {name: floats(*shape, seed=k) for k, (name, shape) in enumerate(fixed.items())}
+    if mask is not None and mask[1] == "bool":
+        arrays["mask"] = arrays["mask"] > -0.5
+    names = ["query", "key", "value", "mask" if mask else "", *(("past_key", "past_value") if past else ())]
+    outputs = ["y", *(("key_out", "value_out") if present else ())]
+    heads = {"q_num_heads": 4, "kv_num_heads": 2} if rank == 3 else {}
+    node = helper.make_node("Attention", names, outputs, is_causal=int(causal), **heads)
+    declared = {
+        name: (TensorProto.BOOL if array.dtype == bool else FLOAT, list(kinds[name] if opened else array.shape))
+        for name, array in arrays.items()
+    }
+    return model([node], declared, outputs, opset=opset), arrays
+
+
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("rank", [4, 3])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("mask", [None, (2, "float"), (2, "bool"), (3, "float"), (4, "bool"), (4, "float")])
+def test_attention_behind_a_cache_is_one_operator(opened, rank, causal, mask):
+    for past, present, opset in ((True, True, 23), (True, False, 24), (False, True, 23)):
+        made, arrays = attention_with_cache(rank, mask, causal, past, present, opset, opened)
+        library = lw.compile(made, target=TARGET, jobs=1)
+        assert any("attention" in function.name for function in library.functions)
+        same(lw.Engine(library)(list(arrays.values())), onnx_evaluator(made).run(None, arrays))
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
 @pytest.mark.parametrize("heads", [4, 2])
 @pytest.mark.parametrize("modified", [False, True])

@@ -14,8 +14,9 @@ from ....ops.families.reshape import expand_dims, reshape, squeeze
 from ....ops.families.slicing import strided_slice
 from ....ops.families.zero_points import matmul_less_zeros
 from ...onnx_node import OnnxNode
+from ..heads import by_heads, count_of_heads, in_heads, joined, known, past_length, with_past
 from .entering import contrib
-from .heads import attend, by_heads, count_of_heads, in_heads, joined, key_mask, known, past_length, scale_of, with_past
+from .heads import attend, key_mask, scale_of
 from .integer_products import real_product
 
 Project = Callable[[int, int], Node]

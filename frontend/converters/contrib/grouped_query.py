@@ -25,10 +25,11 @@ from ....ops.families.select import where
 from ....ops.families.slicing import strided_slice
 from ...integers import as_int64, as_number, as_vector, integers
 from ...onnx_node import OnnxNode
+from ..heads import by_heads, count_of_heads, in_heads, joined
 from ..run_time_operands import extent_as_number, numbers_up_to
 from .entering import contrib
 from .grouped_scores import attended, sink_of
-from .heads import by_heads, count_of_heads, in_heads, joined, matched, scale_of
+from .heads import matched, scale_of
 from .rotary import rotated
 
 KEY, VALUE, PAST_KEY, PAST_VALUE, LENGTHS, TOTAL, COS, SIN, POSITIONS, BIAS, SINK = range(1, 12)

@@ -20,7 +20,8 @@ from ....ops.families.transpose import transpose
 from ....ops.families.unary import tanh
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_to
-from .heads import known, number_like
+from ..heads import known
+from .heads import number_like
 
 
 def attended(

@@ -17,9 +17,10 @@ from ....ops.families.slicing import strided_slice
 from ...integers import as_int64
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_to
+from ..heads import count_of_heads, in_heads, joined, known
 from ..run_time_operands import extent_as_number, numbers_up_to
 from .entering import contrib
-from .heads import attend, count_of_heads, in_heads, joined, known, number_like, scale_of
+from .heads import attend, number_like, scale_of
 
 
 @contrib("PackedAttention", "num_heads qkv_hidden_sizes scale", inputs=6)

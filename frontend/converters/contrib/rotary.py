@@ -14,9 +14,9 @@ from ....ops.families.slicing import strided_slice
 from ...integers import as_int64
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_to
+from ..heads import by_heads, in_heads, joined, known
 from ..run_time_operands import numbers_up_to
 from .entering import contrib
-from .heads import by_heads, in_heads, joined, known
 
 
 @contrib("RotaryEmbedding", "interleaved is_packed_batching num_heads rotary_embedding_dim scale", inputs=4)

@@ -185,7 +185,8 @@ class FewQueries:
 
 
 def add_few_queries(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Type], target: Target) -> None:
-    """Offer it for no more queries than a vector has lanes, and sizes of head that are known and of whole vectors."""
+    """Offer it for fewer queries than a block has at least, two vectors, and sizes of head that are known and of whole
+    vectors."""
     types = [tensor_argument(kind, "operand") for kind in inputs]
     shape, kind = extents(attrs, *types[:3]), accumulator(types[0].dtype)
     size, value_size = const_int(shape.size), const_int(shape.value_size)
@@ -201,5 +202,5 @@ def add_few_queries(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequenc
     queries, count = (const_int(extent) or other for extent, other in ((shape.queries, 1), (shape.keys, SEQUENCE)))
     steps = math.prod(rows) * queries * count * ((size or 1) / lanes + FOLDING + vectors)
     cost = moved(types[:3]) + steps / target.fma_per_cycle
-    with strategy.specialized(of_terms(shape.keys >= 1), shape.queries <= target.lanes(kind)):
+    with strategy.specialized(of_terms(shape.keys >= 1), shape.queries < 2 * target.lanes(kind)):
         strategy.add_implementation(made.compute, made.schedule, "attention.few_queries", cost=cost)
