@@ -43,6 +43,8 @@ class CopyTimes:
     """What it takes longer to read it a few neighbours at a time, row by row."""
     panels: float = 4.0
     """To copy it to panels: it is written where it was not in cache, and read again."""
+    turned: float = 2.5
+    """The same in square tiles that are turned in registers: 1 in the second cache, 3 in the third."""
     factors: float = 8.0
     """To make factors of it, as halves widened, in panels."""
     words: float = 16.0

@@ -27,6 +27,7 @@ from .known_births import with_known_births
 from .known_captures import known_captures
 from .lift_constants import lift_constants
 from .merge_scales import merge_scales
+from .multiply_transposed import multiply_transposed
 from .repeat_dequantize import repeat_dequantize
 from .share_constants import share_constants
 from .share_widened import share_widened
@@ -78,8 +79,11 @@ def run_graph_passes(
     if not options.is_direct:
         function = timed(average_first, function)
     function = timed(share_constants, timed(split_products, function))
-    if settings.layouts == "plan":
+    plans = settings.layouts == "plan"
+    if plans:
         function = timed(write_out_attention, function, settings)
+    function = timed(multiply_transposed, function)
+    if plans:
         function = timed(plan_layouts, function, settings, around or {}).function
     function = timed(split_elementwise, function)
     lifted = timed(lift_constants, function)

@@ -61,7 +61,8 @@ FEW = {  # operator, shapes, the implementation
     "matrices by columns": (matmul, (2, 24, 67), (67, 1), "matmul.dots"),
     "matrix by columns": (matmul, (24, 67), (67, 5), "matmul.paneled"),
     "row by weight": (dense, (1, 67), (37, 67), "matmul.dots"),
-    "rows by weight": (dense, (2, 6, 64), (40, 64), "matmul.dots"),
+    "few rows by weight": (dense, (2, 67), (37, 67), "matmul.dots"),
+    "rows by weight": (dense, (2, 6, 64), (40, 64), "matmul.paneled"),
 }
 
 
@@ -78,8 +79,15 @@ def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
 
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
-@pytest.mark.parametrize("rows", [4, 16])
-@pytest.mark.parametrize(("known", "name"), [(True, "packed_matmul.blocked"), (False, "matmul.dots")])
+@pytest.mark.parametrize(
+    ("rows", "known", "name"),
+    [
+        (4, True, "packed_matmul.blocked"),
+        (16, True, "packed_matmul.blocked"),
+        (4, False, "matmul.dots"),
+        (16, False, "matmul.paneled"),
+    ],
+)
 def test_some_rows_by_a_constant_take_panels_which_cost_nothing_then(rows, known, name, target):
     weight = rng.standard_normal((512, 256)).astype(np.float32)
     x = lw.var("x", (rows, 256))

@@ -38,8 +38,8 @@ from .attrs import AttentionAttrs, extents, seen, share
 LANES = 16
 """Sums along a head and along the keys have so many lanes at most, whatever the target."""
 LEAST_LANES = 4
-HEADS = 4
-"""Heads of queries that are computed together at most."""
+HEADS, KEYS = 4, 8
+"""Heads of queries, and keys, that are computed together at most."""
 TERMS_UNROLLED = 4
 FOLDING = 3.0
 """What it takes to add the lanes of a sum, in products of a vector."""
@@ -196,8 +196,8 @@ def add_few_queries(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequenc
     vectors = (value_size or 1) // width
     heads = largest_divisor(shape.group, max(1, min(HEADS, target.vector_registers * 3 // 4 // vectors)))
     sums = math.ceil(lanes / target.lanes(kind)) * heads
-    keys = 1 << max(0, int(math.log2(max(1, target.vector_registers // 2 // sums))))
-    made = FewQueries(shape.group, heads, min(keys, 8), lanes, width, target.lanes(kind))
+    keys = min(KEYS, 1 << (max(1, target.vector_registers // 2 // sums).bit_length() - 1))
+    made = FewQueries(shape.group, heads, keys, lanes, width, target.lanes(kind))
     rows = [const_int(e) or 1 for e in (shape.batch, shape.heads)]
     queries, count = (const_int(extent) or other for extent, other in ((shape.queries, 1), (shape.keys, SEQUENCE)))
     steps = math.prod(rows) * queries * count * ((size or 1) / lanes + FOLDING + vectors)

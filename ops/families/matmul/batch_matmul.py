@@ -45,18 +45,18 @@ class BatchMatmulAttrs(Attrs):
 def _relation(types: Sequence[Type], attrs: BatchMatmulAttrs) -> Type:
     a, b = tensor_argument(types[0], "a"), tensor_argument(types[1], "b")
     kind = product_dtype([a, b], ["a", "b"], attrs.out_dtype)
-    if a.ndim != 3 or b.ndim != 3:
-        raise TypeInferenceError(f"a and b are batches of matrices, which have 3 axes, found {a} and {b}")
-    rows, left_extent = _turned(a, attrs.transpose_a).shape[1:]
-    right_extent, columns = _turned(b, attrs.transpose_b).shape[1:]
+    if a.ndim < 3 or b.ndim != a.ndim:
+        raise TypeInferenceError(f"a and b are batches of matrices, which have 3 axes or more, found {a} and {b}")
+    rows, left_extent = _turned(a, attrs.transpose_a).shape[-2:]
+    right_extent, columns = _turned(b, attrs.transpose_b).shape[-2:]
     check_contraction(left_extent, right_extent, "a", "b")
-    return TensorType((*broadcast_shapes([a.shape[:1], b.shape[:1]], ("a", "b")), rows, columns), kind)
+    return TensorType((*broadcast_shapes([a.shape[:-2], b.shape[:-2]], ("a", "b")), rows, columns), kind)
 
 
 def _turned(kind: TensorType, transposed: bool) -> TensorType:
     """The type with its last two axes as they are multiplied."""
-    batch, rows, columns = kind.shape
-    return replace(kind, shape=(batch, columns, rows)) if transposed else kind
+    *batch, rows, columns = kind.shape
+    return replace(kind, shape=(*batch, columns, rows)) if transposed else kind
 
 
 # 3. Registration.
@@ -64,7 +64,7 @@ def _turned(kind: TensorType, transposed: bool) -> TensorType:
 BATCH_MATMUL = register_op(
     "nn.batch_matmul",
     "The product of each matrix of a with that of b; a batch of one serves all of the other",
-    [("a", "[B, M, K], or [B, K, M] if transposed"), ("b", "[B, K, N], or [B, N, K] if transposed")],
+    [("a", "[…, M, K], or […, K, M] if transposed"), ("b", "[…, K, N], or […, N, K] if transposed")],
     _relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     BatchMatmulAttrs,
@@ -77,12 +77,13 @@ BATCH_MATMUL = register_op(
 def _compute(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> ProductStages:
     a, b = apart(*inputs)
     kind = tensor_argument(result, "result")
-    k = te.reduce_axis((0, a.shape[1 if attrs.transpose_a else 2]), name="k")
+    k = te.reduce_axis((0, a.shape[-2 if attrs.transpose_a else -1]), name="k")
 
-    def element(batch: Axis, row: Axis, column: Axis) -> Expr:
+    def element(*axes: Axis) -> Expr:
+        *batch, row, column = axes
         left = (k, row) if attrs.transpose_a else (row, k)
         right = (column, k) if attrs.transpose_b else (k, column)
-        factors = a[(*batch_index(a.shape[:1], [batch]), *left)], b[(*batch_index(b.shape[:1], [batch]), *right)]
+        factors = a[(*batch_index(a.shape[:-2], batch), *left)], b[(*batch_index(b.shape[:-2], batch), *right)]
         return te.sum(widened(factors[0], kind.dtype) * widened(factors[1], kind.dtype), axis=k)
 
     sums = te.compute(kind.shape, element, name="batch_matmul")
@@ -94,8 +95,8 @@ def _with_rows(compute: Compute) -> Compute:
 
     def turned(attrs: BatchMatmulAttrs, inputs: Tensors, result: Type) -> te.Tensor | Computed:
         a, b = inputs
-        batch, extent, rows = a.shape
-        by_rows = te.compute((batch, rows, extent), lambda n, row, k: a[n, k, row], name="rows")
+        *batch, extent, rows = a.shape
+        by_rows = te.compute((*batch, rows, extent), lambda *i: a[(*i[:-2], i[-1], i[-2])], name="rows")
         return compute(attrs, (by_rows, b), result)
 
     return turned

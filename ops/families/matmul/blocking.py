@@ -28,6 +28,7 @@ from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile
+from ....schedules.register_transpose import turn_tiles
 from ....te.tensor import Tensor
 from ...definition.cost import moved
 from .panels import MatrixProduct, ProductStages, RightLayout
@@ -36,6 +37,8 @@ STREAMING = 0.25
 """Cycles that a vector of a panel costs beside the step it is for, as it comes from the second cache."""
 FEW_BLOCKS = 16
 """For so many blocks of rows, panels that go to memory and come back cost more than columns that are read in parts."""
+FEWEST_TURNED = 4
+"""Square tiles of a factor are turned in registers if vectors have so many lanes."""
 UNROLLED = (1, 2, 4, 8)
 AHEAD = (0, 1, 2, 4, 8, 16, 32)
 
@@ -179,7 +182,7 @@ def schedule_blocked(
     if blocking.packs_chunks:
         schedule[panels if pack else right].compute_at(stage, task)
     if pack:
-        _pack_panels(schedule[panels], blocking, right_layout)
+        _pack_panels(schedule, panels, right, blocking, right_layout)
     elif made:
         _make_panels(schedule[right], blocking)
     if panels is not right and not pack:  # where it lies, and 0 beyond its end
@@ -280,22 +283,33 @@ def _make_panels(stage: StageView, blocking: Blocking) -> None:
         stage.unroll(loop)
 
 
-def _pack_panels(stage: StageView, blocking: Blocking, layout: RightLayout) -> None:
-    """Copy to panels row by row, which reads the source in order."""
-    (copy,) = stage.op.outputs
-    batch = [f"b{k}" for k in range(copy.ndim - 2)]
+def _pack_panels(schedule: Schedule, panels: Tensor, right: Tensor, blocking: Blocking, layout: RightLayout) -> None:
+    """Copy a right factor to panels: by rows, which reads it in order, or in square tiles that are turned in registers
+    where its columns are rows in memory."""
+    stage, tile = schedule[panels], blocking.tile
+    batch = [f"b{k}" for k in range(panels.ndim - 2)]
     *outer, first, second = stage.loops
     term, column = (first, second) if layout == "rows" else (second, first)
-    width = blocking.tile.columns
-    if (const_int(copy.shape[-1 if layout == "rows" else -2]) or 1) % width:
+    width = tile.columns
+    if (const_int(panels.shape[-1 if layout == "rows" else -2]) or 1) % width:
         column = stage.round_up(column, factor=width)
     panel, column = stage.split(column, factor=width)
-    vector, lane = stage.split(column, factor=blocking.tile.lanes)
-    stage.reorder(*outer, term, panel, vector, lane)
+    vector, lane = stage.split(column, factor=tile.lanes)
+    turns = layout == "columns" and not right.op.inputs and tile.lanes >= FEWEST_TURNED
+    if turns:
+        block, term = stage.split(term, factor=tile.lanes)
+        stage.reorder(*outer, panel, block, vector, term, lane)
+        stage.unroll(term)
+        task = stage.fuse(*outer, panel)
+    else:
+        stage.reorder(*outer, term, panel, vector, lane)
+        stage.unroll(vector)
+        task = term if blocking.packs_chunks else stage.fuse(*outer, term)
     stage.vectorize(lane)
-    stage.unroll(vector)
     if not blocking.packs_chunks:
-        stage.parallel(stage.fuse(*outer, term))
+        stage.parallel(task)
+    if turns:
+        turn_tiles(schedule, right, panels, stage, vector, right.ndim - 2, tile.lanes)
     axes = [*batch, *(("k", "j") if layout == "rows" else ("j", "k"))]
     stage.transform_layout(
         f"lambda {', '.join(axes)}: ({''.join(f'{b}, ' for b in batch)}j // {width}, k, j % {width})"

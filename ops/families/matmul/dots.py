@@ -21,19 +21,23 @@ from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_freely
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import accumulator, is_byte, widened
-from ...definition.cost import elements_of
+from ...definition.cost import elements_of, moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from .panels import MatrixProduct, batch_index
 
 FEW_ROWS = 16
 """With more rows, a copy of the right factor in panels, which costs as much as 30 products of a row, is used enough."""
+FEW_OPEN_ROWS = 4
+"""The same of an open number of columns, whose sums are made one after the other."""
 FEW_ROWS_OF_BYTES = 8
 """Of bytes, these are copied as words, and their products are faster in panels."""
 LANES_PER_COLUMN = 6
 """With more columns than one for so many lanes, vectors of columns are full enough: time was seen to be equal at 5."""
 LOADED = 3.0
 """How much longer a product takes whose factors are both loaded for it."""
+FOLDED = 20.0
+"""Cycles that it takes to add the lanes of a sum at its end."""
 LEAST_VECTORS = 2
 """Fewer vectors along the reduction than this are hardly worth the sum over lanes at their end."""
 
@@ -115,7 +119,8 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
     """Offer it for few rows, or where the right factor is not turned over already, for few columns."""
     kind = product.result.dtype
     lanes = target.lanes(accumulator(kind))
-    if product.reduction_extent < LEAST_VECTORS * lanes:
+    terms = const_int(product.left.shape[-1])
+    if terms is None or terms < LEAST_VECTORS * lanes or (product.is_open and not product.transposed):
         return
     rows, columns = product.left.shape[-2], product.result.shape[-1]
     few, many = (rows, columns) if product.transposed else (columns, rows)
@@ -132,15 +137,21 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
 def _cost(product: MatrixProduct, lanes: int, target: Target) -> float:
     """Cycles: those of one row, or column, hide behind its memory traffic; those of others do not, and take longer than
     in panels, as each sum loads what it multiplies. Of an open number, which has guards, one counts."""
-    few = const_int(product.left.shape[-2] if product.transposed else product.result.shape[-1]) or 1
-    shown = elements_of(product.result.shape) // few * (few - 1)
-    return product.moved() + LOADED * shown * product.reduction_extent / (lanes * target.fma_per_cycle)
+    large = product.right if product.transposed else product.left
+    count = const_int(product.left.shape[-2] if product.transposed else product.result.shape[-1])
+    if count is None:
+        return moved([large])
+    sums = elements_of(product.result.shape)
+    shown = sums // count * (count - 1)
+    return product.moved() + FOLDED * shown + LOADED * shown * product.reduction_extent / (lanes * target.fma_per_cycle)
 
 
 def _most(product: MatrixProduct, lanes: int) -> int:
     """How many rows, or columns, are few."""
     if not product.transposed:
         return max(1, lanes // LANES_PER_COLUMN)
+    if product.is_open:
+        return FEW_OPEN_ROWS
     return FEW_ROWS_OF_BYTES if is_byte(product.right.dtype) else FEW_ROWS
 
 

@@ -34,7 +34,7 @@ class Paneled:
 def add_paneled(strategy: OpStrategy, compute: ProductCompute, product: MatrixProduct, target: Target) -> None:
     """Offer it for a product with this definition, where sums are in the dtype of the result; without a copy of a right
     factor that few rows use, or that stays in the first cache. One of open extents is copied, and few rows by it are
-    left to the definition's own schedule. Few rows come before panels that cost as much."""
+    left to the definition's own schedule, unless it is transposed. Few rows come before panels that cost as much."""
     kind = product.result.dtype
     if not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
         return
@@ -46,7 +46,8 @@ def add_paneled(strategy: OpStrategy, compute: ProductCompute, product: MatrixPr
     )
     paneled = Paneled(blocking_plan(product, blocking.tile, pack, target), product.transposed)
     cost = product.cycles(blocking.tile, target.fma_per_cycle) + product.moved() + copying(product, blocking)
-    cost += (CORE.copies.panels if pack else CORE.copies.scattered) * moved([product.right])
+    copies = CORE.copies.turned if product.transposed else CORE.copies.panels
+    cost += (copies if pack else CORE.copies.scattered) * moved([product.right])
     if not (product.transposed or product.is_open):
         tile = few_rows_tile(product, target)
         in_place = Paneled(blocking_plan(product, tile, False, target), transposed=False)
@@ -55,5 +56,6 @@ def add_paneled(strategy: OpStrategy, compute: ProductCompute, product: MatrixPr
         few = min(few, cost)  # a model of one step does not tell what a lower tile gains by its independent sums
         with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
             strategy.add_implementation(compute, in_place.schedule, "matmul.few_rows", cost=few, sums=TERM_BY_TERM)
-    with strategy.specialized(*([product.left.shape[-2] > FEW_ROWS] if product.is_open else [])):
+    left_out = product.is_open and not product.transposed
+    with strategy.specialized(*([product.left.shape[-2] > FEW_ROWS] if left_out else [])):
         strategy.add_implementation(compute, paneled.schedule, "matmul.paneled", cost=cost, sums=TERM_BY_TERM)
