@@ -203,4 +203,4 @@ def add_few_queries(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequenc
     steps = math.prod(rows) * queries * count * ((size or 1) / lanes + FOLDING + vectors)
     cost = moved(types[:3]) + steps / target.fma_per_cycle
     with strategy.specialized(of_terms(shape.keys >= 1), shape.queries < 2 * target.lanes(kind)):
-        strategy.add_implementation(made.compute, made.schedule, "attention.few_queries", cost=cost)
+        strategy.add_implementation(made.compute, made.schedule, "attention.few_queries", keeps_order=False, cost=cost)
