@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from test_every_operator import blockwise_panels
 
 import loopwright as lw
 from loopwright import te
@@ -32,8 +33,18 @@ PANELS = (
         lw.nn.packed_byte_matmul(lw.var("a", (13, 22), "int8"), lw.var("p", (3, 6, 16), "int32"), 37, "int8"),
     ),
 )
+
+
+def few_bits(rows):
+    """A product by 37 columns of 24 terms of 4 bits, in blocks of 8."""
+    weight = [lw.var(name, (3, 3, 16), kind) for name, kind in (("p", "int32"), ("z", "uint8"), ("s", "float32"))]
+    return lw.nn.packed_blockwise_dense(lw.var("a", (rows, 24)), *weight, columns=37, bits=4, block=8)
+
+
 PRODUCTS = (
     *PANELS,
+    ("packed_blockwise_dense.words", few_bits(5)),
+    ("packed_blockwise_dense.panels", few_bits(20)),
     ("matmul.paneled", product((13, 24), (24, 37))),
     ("matmul.paneled", product((2, 26, 24), (2, 24, 32))),
     ("matmul.paneled", product((20, 512), (512, 80))),
@@ -62,8 +73,10 @@ def arrays_of(call):
         yield (rng.integers(0, 100, shape) if kind.kind in "iu" else rng.standard_normal(shape)).astype(kind)
 
 
-def right_factor(call, right):
+def right_factor(call, right, *others):
     """The right factor of a call as rows of terms, of panels and rows of columns as well."""
+    if call.op.name == "nn.packed_blockwise_dense":
+        return blockwise_panels(right, *others, bits=4, block=8)[:24, :37]
     if call.op.name == "nn.dense":
         return right.T
     if call.op.name == "nn.packed_byte_matmul":
@@ -76,7 +89,7 @@ def right_factor(call, right):
 def wanted(call, arrays, bias):
     """The product by numpy, in float64 or int64; with bias and relu if there is a bias."""
     wide = np.float64 if call.type.dtype.is_float else np.int64
-    found = arrays[0].astype(wide) @ right_factor(call, arrays[1]).astype(wide)
+    found = arrays[0].astype(wide) @ right_factor(call, *arrays[1:]).astype(wide)
     return found if bias is None else np.maximum(found + bias, 0)
 
 
@@ -113,7 +126,8 @@ def check(name, call, fused, several):
     bias = (np.arange(call.type.static_shape[-1]) - 20).astype(kind) if fused else None
     plain = run(made, call, arrays, bias)
     tolerance = {"float16": 2e-2, "float32": 1e-4, "int32": 0}[str(call.type.dtype)]
-    np.testing.assert_allclose(plain, wanted(call, arrays, bias), rtol=tolerance, atol=tolerance)
+    exact = wanted(call, arrays, bias)
+    np.testing.assert_allclose(plain, exact, rtol=tolerance, atol=tolerance * max(1, np.abs(exact).max() / 100))
     for decided in several:
         found = run(made.configured(decided), call, arrays, bias)
         np.testing.assert_array_equal(found, plain, err_msg=str(decided))
@@ -134,6 +148,24 @@ def test_values_on_a_random_walk_give_the_bits_of_the_defaults(name, call, fused
 def test_every_legal_value_of_every_decision_gives_the_bits_of_the_defaults(name, call, fused):
     known = implementation(name, call).decisions(call, TARGET)
     check(name, call, fused, [{d.name: value} for d in known for value in d.legal if value != d.default])
+
+
+def quarters(shape, width, panels):
+    """A product of samples by planes as Strassen's quarters have them."""
+    return lw.nn.strassen_matmul(lw.var("a", shape), lw.var("p", (panels, 7, shape[-1] // 2, width)))
+
+
+def test_all_blockings_of_quarters_give_the_bits_of_the_default():
+    call = quarters((2, 29, 32), 16, 2)
+    made, arrays = implementation("strassen_matmul.panels", call), tuple(arrays_of(call))
+    plain = run(made, call, arrays, None)
+    known = {d.name: d for d in made.decisions(call, TARGET)}
+    assert sorted(known) == ["ahead", "by_group", "group", "rows", "vectors"]
+    assert not any(d.reorders_sum for d in known.values())
+    for d in known.values():
+        for value in d.legal:
+            found = run(made.configured({d.name: value}), call, arrays, None)
+            np.testing.assert_array_equal(found, plain, err_msg=f"{d.name} {value}")
 
 
 def test_a_product_names_what_it_decides_and_none_of_it_changes_the_order_of_a_sum():

@@ -143,7 +143,7 @@ class StrassenConv:
         """The schedule of ``compute``, by loops of the result over halves of positions and of filters; ``Quartered``
         does the rest."""
         schedule, main = schedule_around(anchor.result, outputs, [anchor.products, anchor.sums], target)
-        stage, blocking = schedule[main], self.blocking
+        stage, blocking = schedule[main], self.blocking.decided(schedule)
         n, block, y, across, lane = stage.loops[: main.ndim]
         i, row = stage.split(stage.fuse(y, across), factor=blocking.half)
         j, block = stage.split(block, factor=blocking.columns // 2 // blocking.tile.lanes)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -32,6 +32,7 @@ from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.blocks import largest_divisor
+from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile
@@ -70,6 +71,8 @@ FAR = 3
 """How many times as long planes take that pass again as sums that do, which are no further than the third cache."""
 ENOUGH_GROUPS = 4
 """So many groups keep the threads of a small machine busy."""
+AHEAD = (0, 2048, 4096, 8192, 16384, 32768)
+"""Bytes that planes may come ahead of their use."""
 ENOUGH_TASKS = 24
 """So many tasks come out even between them."""
 
@@ -140,7 +143,7 @@ class ResultLoops:
 @dataclass(frozen=True, slots=True)
 class Quartered:
     """The product of one sample, and its blocking: panels of ``width`` columns, in register tiles. The columns of a
-    quarter fill panels, which tiles fill."""
+    quarter fill panels, which tiles fill. Groups have ``group_rows``, or as many as suits the caches."""
 
     rows: int
     reduction_extent: int
@@ -149,6 +152,7 @@ class Quartered:
     tile: RegisterTile
     dtype: DType
     target: Target
+    group_rows: int = 0
 
     @property
     def half(self) -> int:
@@ -170,6 +174,8 @@ class Quartered:
         """Rows of a group: all, or such that their sums stay in half of the second cache, or three quarters. More
         groups pass all planes more often; sums that do not stay there pass for each panel. Products of a panel take a
         quarter of it at most."""
+        if self.group_rows:
+            return self.group_rows
         row_bytes = PRODUCTS * self.dtype.storage_bytes
         sum_bytes, cache = row_bytes * self.reduction_extent // 2, self.target.l2_bytes
         most = cache // 4 // (row_bytes * self.width)
@@ -240,13 +246,22 @@ class Quartered:
         quarter = row // self.half * 2 + column // half
         return result_sum(quarter, lambda s: products[(*batch, panel, s, row % self.half, within)])
 
+    def decided(self, schedule: Schedule) -> Quartered:
+        """The blocking by the decisions of a schedule, none of which changes the order of a sum: the height of tiles,
+        and the rows of a group. What runs in parallel, and how far planes come ahead, is decided by ``schedule``."""
+        tile = decide_tile(schedule, self.tile, self.half, self.columns // 2, self.target, keeps_width=True)
+        made = replace(self, tile=tile)
+        divisors = [size for size in range(1, self.half + 1) if self.half % size == 0]
+        return replace(made, group_rows=schedule.decide("group", divisors, made.group))
+
     def schedule(self, schedule: Schedule, stage: StageView, loops: ResultLoops, products: Tensor) -> None:
         """Compute group by group of each sample, and in a group panel by panel: the products, then the result. Enough
         groups run in parallel, and make their own sums; else these are made before, and the tasks are parts of a group
         and a panel."""
         sums, planes = products.op.inputs
         samples = math.prod(const_int(extent) or 1 for extent in products.shape[:-4])
-        by_group = samples * self.half // self.group >= ENOUGH_GROUPS
+        enough = samples * self.half // self.group >= ENOUGH_GROUPS
+        by_group = schedule.decide("by_group", [False, True], enough)
         group, row = stage.split(loops.row, factor=self.group)
         part, row = stage.split(row, factor=self.group if by_group else self._part)
         stage.reorder(*loops.outer, group, loops.panel, part, row, loops.vector, loops.i, loops.j, loops.lane)
@@ -261,7 +276,9 @@ class Quartered:
         self._schedule_sums(schedule[sums], not by_group)
         block, term = self._schedule_products(schedule[products])
         step_bytes = CORE.steps_unrolled * self.width * self.dtype.storage_bytes
-        fetch_ahead(schedule[products], planes, term, math.ceil(CORE.ahead_distance / step_bytes))
+        ahead = schedule.decide("ahead", AHEAD, CORE.ahead_distance)
+        if ahead:
+            fetch_ahead(schedule[products], planes, term, math.ceil(ahead / step_bytes))
         if const_int(sums.shape[-3]) != 1:
             fetch_ahead(schedule[products], sums, block, 1)
 

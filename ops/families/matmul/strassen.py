@@ -92,7 +92,7 @@ class StrassenProduct:
         the rest."""
         (products,) = anchor[0].op.inputs
         schedule, main = schedule_around(anchor[0], outputs, [products, products.op.inputs[0]], target)
-        stage, blocking = schedule[main], self.blocking
+        stage, blocking = schedule[main], self.blocking.decided(schedule)
         *outer, row, column = stage.loops[: main.ndim]
         i, row = stage.split(row, factor=blocking.half)
         j, column = stage.split(column, factor=blocking.columns // 2)
