@@ -29,7 +29,7 @@ from .panels import MatrixProduct, batch_index
 FEW_ROWS = 16
 """With more rows, a copy of the right factor in panels, which costs as much as 30 products of a row, is used enough."""
 FEW_OPEN_ROWS = 4
-"""The same of an open number of columns, whose sums are made one after the other."""
+"""The same where the number of columns is open: their sums are made one after the other."""
 FEW_ROWS_OF_BYTES = 8
 """Of bytes, these are copied as words, and their products are faster in panels."""
 LANES_PER_COLUMN = 6

@@ -42,14 +42,14 @@ from .packed import Panels, product_by_panels
 from .panels import TERM_BY_TERM, MatrixProduct, ProductStages, sum_of_products
 
 WORD_BITS = 32
-WHOLE_PRIORITY = 20
 STEPS = 8
-"""So many terms are decoded between two tests whether the sum ends: of 4 bits, a word's."""
+"""So many terms become real numbers between two tests whether the sum ends: of 4 bits, a word's."""
 DECODED = 5
 """Registers that each vector of a tile takes beside its sums: words, zero points, scales, and what becomes of them."""
 DECODING_CYCLES = 1.5
 """What a vector of words takes to become real numbers: it is shifted, masked, converted, moved and scaled."""
-
+BY_PANELS = 20
+"""The priority of panels of real numbers, which are for many rows, before those of tiles for any number of rows."""
 MOST_IN_REGISTERS = 12
 """With more rows it takes less to make panels of real numbers once for all of them than for each tile; equal at 16."""
 
@@ -121,7 +121,7 @@ def decoded(code: Expr, zero: Expr, scale: Expr) -> Expr:
 
 
 def _compute(attrs: PackedBlockwiseDenseAttrs, inputs: Tensors, result: Type) -> ProductStages:
-    """The product of the rows of a, in float32, and of the weight; both are stages, where they are made."""
+    """The sums over the rows of a, in float32, and the weight as real numbers, which is a stage of its own."""
     a, panels, zeros, scales = inputs
     kind, each = tensor_argument(result, "result"), WORD_BITS // attrs.bits
     tiles, _, width = panels.shape
@@ -189,7 +189,7 @@ def _strategy(attrs: PackedBlockwiseDenseAttrs, inputs: Sequence[Type], result: 
             computing(product, _compute),
             made.schedule,
             "packed_blockwise_dense.panels",
-            WHOLE_PRIORITY,
+            BY_PANELS,
             cost=cost,
             sums=TERM_BY_TERM,
         )
