@@ -246,7 +246,7 @@ def _sample_few_bits() -> Iterator[Call]:
         for shape in ((16, 2), (1, 2, 16))
     )
     yield nn.blockwise_dense(floats, codes, *of_codes, bits=4, block=8)
-    yield nn.packed_blockwise_dense(floats, words, *of_words, columns=16, bits=4, block=8)
+    yield nn.packed_blockwise(floats, words, *of_words, columns=16, bits=4, block=8)
 
 
 def _sample_recurrences() -> Iterator[Call]:

@@ -65,7 +65,7 @@ from .families.matmul.batch_matmul import batch_matmul
 from .families.matmul.blockwise import blockwise_dense
 from .families.matmul.matmul import dense, matmul
 from .families.matmul.packed import packed_matmul
-from .families.matmul.packed_blockwise import packed_blockwise_dense
+from .families.matmul.packed_blockwise import packed_blockwise
 from .families.matmul.packed_bytes import packed_byte_matmul
 from .families.matmul.packed_pairs import packed_pair_matmul
 from .families.matmul.strassen import strassen_matmul
@@ -270,7 +270,7 @@ __all__ = [
     "nonzero",
     "not_equal",
     "one_hot",
-    "packed_blockwise_dense",
+    "packed_blockwise",
     "packed_byte_matmul",
     "packed_matmul",
     "packed_pair_matmul",

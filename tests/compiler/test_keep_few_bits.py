@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 import loopwright as lw
 
 KINDS = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4}
-KEPT = "fused_nn_packed_blockwise_dense"
+KEPT = "fused_nn_packed_blockwise"
 
 
 def integers(kind, shape, seed):

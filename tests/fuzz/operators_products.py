@@ -190,7 +190,7 @@ def draw_packed_blockwise(d):
         return every.blockwise_panels(words, zeros, scales, bits, block)[:terms, :columns]
 
     return Case(
-        lambda x, *parts: nn.packed_blockwise_dense(x, *parts, columns=columns, bits=bits, block=block),
+        lambda x, *parts: nn.packed_blockwise(x, *parts, columns=columns, bits=bits, block=block),
         lambda x, *parts: x @ weight(*parts),
         (
             Input((rows, terms), d.one("float32", "float16")),
@@ -323,7 +323,7 @@ DRAWS = {
     "nn.packed_byte_matmul": draw_packed_bytes,
     "nn.packed_pair_matmul": draw_packed_pairs,
     "nn.blockwise_dense": draw_blockwise,
-    "nn.packed_blockwise_dense": draw_packed_blockwise,
+    "nn.packed_blockwise": draw_packed_blockwise,
     "nn.attention": draw_attention(masked=False),
     "nn.masked_attention": draw_attention(masked=True),
     "einsum": draw_einsum,

@@ -936,9 +936,9 @@ CASES = {
             floats(7, 3),
         ),
     ],
-    "nn.packed_blockwise_dense": [
+    "nn.packed_blockwise": [
         (
-            lambda x, words, zeros, scales: nn.packed_blockwise_dense(x, words, zeros, scales, 37, bits=4, block=8),
+            lambda x, words, zeros, scales: nn.packed_blockwise(x, words, zeros, scales, 37, bits=4, block=8),
             lambda x, words, zeros, scales: x @ blockwise_panels(words, zeros, scales, 4, 8)[:20, :37],
             floats(rows, 20),
             integers(3, 3, 16, low=-(1 << 31), high=1 << 31),
@@ -1148,7 +1148,7 @@ def test_every_operator_has_a_case():
     assert set(CASES) == {op.name for op in all_ops()}
 
 
-OTHER_LEVELS = r"conv\.direct|packed_(.*_)?(matmul|dense)\..*|.*\.cblas"
+OTHER_LEVELS = r"conv\.direct|packed_(.*_)?(matmul|blockwise)\..*|.*\.cblas"
 """Implementations whose priority is not that of all others: what serves if nothing else does, what packed factors are
 multiplied by, of which lower tiles serve few rows, and BLAS."""
 

@@ -51,7 +51,7 @@ def test_blocks_and_columns_may_end_anywhere(bits, rows):
     for terms, columns, block in ((70, 37, 16), (64, 96, 32), (9, 3, 4), (33, 100, 64)):
         parts = weight(columns, terms, bits, block)
         library = compiled((rows, terms), parts, bits, block)
-        assert library.functions[0].name == "fused_nn_packed_blockwise_dense" or terms < 16
+        assert library.functions[0].name == "fused_nn_packed_blockwise" or terms < 16
         check(library, rows_of((rows, terms)), parts, block)
 
 
@@ -132,4 +132,4 @@ def test_what_does_not_fit_is_refused():
     words = lw.var("p", (1, 8, 8), "int32")
     zeros, scales = lw.var("z", (1, 4, 8), "uint8"), lw.var("s", (1, 2, 8))
     with pytest.raises(lw.TypeInferenceError, match="a zero point of uint8 and a scale"):
-        lw.nn.packed_blockwise_dense(x, words, zeros, scales, 8, bits=4, block=16)
+        lw.nn.packed_blockwise(x, words, zeros, scales, 8, bits=4, block=16)

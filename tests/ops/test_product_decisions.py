@@ -38,13 +38,13 @@ PANELS = (
 def few_bits(rows):
     """A product by 37 columns of 24 terms of 4 bits, in blocks of 8."""
     weight = [lw.var(name, (3, 3, 16), kind) for name, kind in (("p", "int32"), ("z", "uint8"), ("s", "float32"))]
-    return lw.nn.packed_blockwise_dense(lw.var("a", (rows, 24)), *weight, columns=37, bits=4, block=8)
+    return lw.nn.packed_blockwise(lw.var("a", (rows, 24)), *weight, columns=37, bits=4, block=8)
 
 
 PRODUCTS = (
     *PANELS,
-    ("packed_blockwise_dense.words", few_bits(5)),
-    ("packed_blockwise_dense.panels", few_bits(20)),
+    ("packed_blockwise.words", few_bits(5)),
+    ("packed_blockwise.panels", few_bits(20)),
     ("matmul.paneled", product((13, 24), (24, 37))),
     ("matmul.paneled", product((2, 26, 24), (2, 24, 32))),
     ("matmul.paneled", product((20, 512), (512, 80))),
@@ -75,7 +75,7 @@ def arrays_of(call):
 
 def right_factor(call, right, *others):
     """The right factor of a call as rows of terms, of panels and rows of columns as well."""
-    if call.op.name == "nn.packed_blockwise_dense":
+    if call.op.name == "nn.packed_blockwise":
         return blockwise_panels(right, *others, bits=4, block=8)[:24, :37]
     if call.op.name == "nn.dense":
         return right.T

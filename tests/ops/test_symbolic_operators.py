@@ -37,7 +37,7 @@ NEED_NUMBERS = {
     "nn.lstm_steps": "with known extents",
     "nn.max_roi_pool": "a matrix with 5 columns",
     "nn.masked_attention": "the size of heads is not known, so give scale",
-    "nn.packed_blockwise_dense": "columns do not fill",
+    "nn.packed_blockwise": "columns do not fill",
     "nn.packed_byte_matmul": "columns do not fill",
     "nn.packed_matmul": "columns do not fill",
     "nn.packed_pair_matmul": "columns do not fill",

@@ -1,4 +1,4 @@
-"""Weights of few bits in panels of words, which become real numbers in registers: ``nn.packed_blockwise_dense``.
+"""Weights of few bits in panels of words, which become real numbers in registers: ``nn.packed_blockwise``.
 
 What ``packed.py`` is for floats. A word has neighbouring terms of a column, the first one in its lowest bits; a panel,
 as wide as a register tile, has the words of the same terms side by side: panels[tile, t, j] is word t of column
@@ -57,8 +57,8 @@ MOST_IN_REGISTERS = 12
 
 
 @dataclass(frozen=True)
-class PackedBlockwiseDenseAttrs(Attrs):
-    """The attributes of ``nn.packed_blockwise_dense``."""
+class PackedBlockwiseAttrs(Attrs):
+    """The attributes of ``nn.packed_blockwise``."""
 
     columns: int = attr("how many columns the right factor has")
     bits: int = attr("how many bits a code has", check=one_of(1, 2, 4, 8))
@@ -68,7 +68,7 @@ class PackedBlockwiseDenseAttrs(Attrs):
 # 2. Type relation.
 
 
-def _relation(types: Sequence[Type], attrs: PackedBlockwiseDenseAttrs) -> Type:
+def _relation(types: Sequence[Type], attrs: PackedBlockwiseAttrs) -> Type:
     names = ("a", "panels", "zeros", "scales")
     a, panels, zeros, scales = (tensor_argument(t, name) for t, name in zip(types, names, strict=True))
     if not a.dtype.is_float or a.dtype.storage_bits > FLOAT32.storage_bits or panels.dtype is not INT32:
@@ -96,8 +96,8 @@ def _count_words(terms: Expr, bits: int) -> Expr:
 
 # 3. Registration.
 
-PACKED_BLOCKWISE_DENSE = register_op(
-    "nn.packed_blockwise_dense",
+PACKED_BLOCKWISE = register_op(
+    "nn.packed_blockwise",
     "A fully connected layer by a weight of few bits, which stands in panels of words; what nn.blockwise_dense by "
     "constants becomes",
     [
@@ -108,7 +108,7 @@ PACKED_BLOCKWISE_DENSE = register_op(
     ],
     _relation,
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
-    PackedBlockwiseDenseAttrs,
+    PackedBlockwiseAttrs,
     support_level=10,
 )
 
@@ -120,7 +120,7 @@ def decoded(code: Expr, zero: Expr, scale: Expr) -> Expr:
     return (te.cast(code, FLOAT32) - te.cast(zero, FLOAT32)) * te.cast(scale, FLOAT32)
 
 
-def _compute(attrs: PackedBlockwiseDenseAttrs, inputs: Tensors, result: Type) -> ProductStages:
+def _compute(attrs: PackedBlockwiseAttrs, inputs: Tensors, result: Type) -> ProductStages:
     """The sums over the rows of a, in float32, and the weight as real numbers, which is a stage of its own."""
     a, panels, zeros, scales = inputs
     kind, each = tensor_argument(result, "result"), WORD_BITS // attrs.bits
@@ -132,13 +132,11 @@ def _compute(attrs: PackedBlockwiseDenseAttrs, inputs: Tensors, result: Type) ->
         block = (tile, k // attrs.block, column)
         return decoded(code, zeros[block], scales[block])
 
-    right = te.compute((tiles, a.shape[-1], width), weight, name="packed_blockwise_dense.weight")
-    rows = (
-        a if a.dtype is FLOAT32 else te.compute(a.shape, lambda *i: widened(a[i]), name="packed_blockwise_dense.rows")
-    )
+    right = te.compute((tiles, a.shape[-1], width), weight, name="packed_blockwise.weight")
+    rows = a if a.dtype is FLOAT32 else te.compute(a.shape, lambda *i: widened(a[i]), name="packed_blockwise.rows")
     wide = replace(kind, dtype=FLOAT32)
-    sums = sum_of_products(rows, right, "panels", wide, operator.mul, "packed_blockwise_dense")
-    return ProductStages(narrowed(sums, kind.dtype, "packed_blockwise_dense.narrow"), sums, rows, right)
+    sums = sum_of_products(rows, right, "panels", wide, operator.mul, "packed_blockwise")
+    return ProductStages(narrowed(sums, kind.dtype, "packed_blockwise.narrow"), sums, rows, right)
 
 
 # 5. Schedule and strategy.
@@ -165,10 +163,10 @@ class PackedBlockwise:
         return schedule_blocked(anchor, outputs, BlockingPlan(self.tile, False, blocking), target, "panels")
 
 
-@register_strategy(PACKED_BLOCKWISE_DENSE)
-def _strategy(attrs: PackedBlockwiseDenseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+@register_strategy(PACKED_BLOCKWISE)
+def _strategy(attrs: PackedBlockwiseAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    strategy.add_implementation(_compute, schedule_default, "packed_blockwise_dense.direct")
+    strategy.add_implementation(_compute, schedule_default, "packed_blockwise.direct")
     found = product_in_panels(inputs[:2], result, target.lanes(FLOAT32))
     if found is None:
         return strategy
@@ -188,13 +186,13 @@ def _strategy(attrs: PackedBlockwiseDenseAttrs, inputs: Sequence[Type], result: 
         strategy.add_implementation(
             computing(product, _compute),
             made.schedule,
-            "packed_blockwise_dense.panels",
+            "packed_blockwise.panels",
             BY_PANELS,
             cost=cost,
             sums=TERM_BY_TERM,
         )
     tile = _word_tile(product, target, vectors)
-    offer_by_rows(strategy, product, "packed_blockwise_dense.words", tile, target, offer)
+    offer_by_rows(strategy, product, "packed_blockwise.words", tile, target, offer)
     return strategy
 
 
@@ -252,13 +250,11 @@ def packed_blockwise_candidates(
         Packed(CodeWords(width, bits), words),
         *(Packed(panels, tensor_type((tiles, blocks, width), kind.dtype)) for kind in (zeros, scales)),
     )
-    attrs = PackedBlockwiseDenseAttrs(product.columns, bits, block)
-    return LayoutCandidate(arguments, attrs, None, PACKED_BLOCKWISE_DENSE)
+    attrs = PackedBlockwiseAttrs(product.columns, bits, block)
+    return LayoutCandidate(arguments, attrs, None, PACKED_BLOCKWISE)
 
 
-def packed_blockwise_dense(
-    a: Node, panels: Node, zeros: Node, scales: Node, columns: int, bits: int, block: int
-) -> Call:
+def packed_blockwise(a: Node, panels: Node, zeros: Node, scales: Node, columns: int, bits: int, block: int) -> Call:
     """a · Wᵀ of a weight of few bits with so many columns, in panels of words."""
-    attrs = PackedBlockwiseDenseAttrs(columns, bits, block)
-    return PACKED_BLOCKWISE_DENSE(a, panels, zeros, scales, attrs=attrs)
+    attrs = PackedBlockwiseAttrs(columns, bits, block)
+    return PACKED_BLOCKWISE(a, panels, zeros, scales, attrs=attrs)
