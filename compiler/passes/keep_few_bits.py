@@ -119,6 +119,6 @@ def _blocks(parameter: Node, axis: int, extent: int) -> _Blocks | None:
         case Call(op=op, args=(Constant(value),), attrs=attrs) if op is REPEAT and attrs.axis == axis:
             return _Blocks(value, attrs.times) if value.ndim == 2 else None
         case Call(op=op, args=(whole,), attrs=attrs) if op is STRIDED_SLICE:
-            begins = attrs.axes == (axis,) and attrs.starts == (0,)
-            return _blocks(whole, axis, extent) if begins else None
+            is_beginning = attrs.axes == (axis,) and attrs.starts == (0,) and attrs.steps == (1,)
+            return _blocks(whole, axis, extent) if is_beginning else None
     return None

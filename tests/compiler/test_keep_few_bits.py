@@ -7,6 +7,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
+from loopwright import nn
 
 KINDS = {"int4": TensorProto.INT4, "uint4": TensorProto.UINT4}
 KEPT = "fused_nn_packed_blockwise"
@@ -73,6 +74,18 @@ def test_one_scale_for_all_is_a_block():
 
 def test_a_scale_for_each_term_is_no_block():
     assert KEPT not in check(model(3, 64, 40, 0, 1, "int4", parameters=[64], along=1), 3, 64)
+
+
+def test_every_second_element_of_blocks_is_in_shorter_blocks():
+    """Where a slice leaves elements out, blocks are not as long as they were repeated."""
+    codes, scale = integers("int4", (32, 24), 0), np.random.default_rng(1).uniform(0.1, 1, (4, 24)).astype(np.float32)
+    spread = nn.strided_slice(nn.repeat(lw.const(scale), 16, 0), [0], [64], [0], [2])
+    zero = lw.const(np.zeros((), codes.dtype))
+    x = lw.var("x", (3, 32))
+    library = lw.compile(lw.Function([x], nn.matmul(x, nn.dequantize(lw.const(codes), spread, zero))), "native")
+    rows = np.random.default_rng(2).standard_normal((3, 32)).astype(np.float32)
+    wanted = rows @ (codes.astype(np.float32) * np.repeat(scale, 8, 0))
+    np.testing.assert_allclose(lw.Engine(library)([rows])[0], wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_strict_precision_multiplies_what_the_model_says():
