@@ -36,6 +36,7 @@ class CompiledModel(BriefRepr):
     are those of dimensions that have any, and ``expected`` what layouts were planned for. ``repeated`` are the inputs,
     by position, and their axes that are repeated where a caller gives 1 in place of what other inputs say. ``numbers``
     are the extents that a run has in its frame, by slot: its dimensions by name, and what is derived from them.
+    ``segments`` is how many segments its control flow has grow (``artifact/segment_table.py``).
     """
 
     name: str
@@ -60,6 +61,7 @@ class CompiledModel(BriefRepr):
     states: tuple[State, ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
     repeated: tuple[tuple[int, int], ...] = ()
+    segments: int = 0
     by_symbol: Mapping[str, CompiledFunction] = field(init=False)
     numbers: Mapping[int, Extent] = field(init=False)
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import ModelError
 
-FORMAT = 16
+FORMAT = 17
 MAGIC = b"loopwright model"
 _NUMBER_BYTES = 8
 _DIGEST_BYTES = 32

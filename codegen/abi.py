@@ -6,7 +6,8 @@ then the symbolic dimensions as i64. The result is 0, the number (from 1) of a f
 
 ``ctx`` has 8-byte slots: the most threads to use, and behind that, for debug builds, what their checks record: at
 ``RECORD`` 0, or the number of the message of the check that failed first, then the numbers that the message names as
-``{0}``, ``{1}`` ….
+``{0}``, ``{1}`` …. That of a model with segments has the address of their table at ``SEGMENTS``
+(``artifact/segment_table.py``); models have no debug builds.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ CODE_BITS = 16
 RECORD = 1
 MAX_RECORDED = 64
 CONTEXT_SLOTS = RECORD + 1 + MAX_RECORDED
+SEGMENTS = 7
+"""The last word of a context's first cache line, which exports share with what else they keep there."""
 PARALLEL_FOR = "lw_parallel_for"
 LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset")
 LIBM_SYMBOLS = ("fma",)  # of float64, on targets without the instruction

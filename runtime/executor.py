@@ -11,7 +11,7 @@ import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from .arrays import Array, addresses_of
 from .dimensions import MAX_PLANS, Plan, Plans, Shape, largest_arena, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
+from .growing_segments import GrowingSegments
 from .loaded_model import LoadedModel
 from .outputs import RunOutputs
 from .presented import presented
@@ -57,7 +58,8 @@ class Executor:
         self._loaded = loaded
         self._entry = loaded.entry if not config.cores else self._pinned
         self._signature = signature
-        self._context = context_of(config.threads or 1)
+        self._segments = GrowingSegments(model.name, model.segments, self._claim_segments) if model.segments else None
+        self._context = self._with_segments(context_of(config.threads or 1))
         self._symbolic = bool(model.dims)
         self._forms = model.forms
         self._grouped = signature.grouped_outputs
@@ -67,7 +69,7 @@ class Executor:
         self._shapes: list[Shape] | None = None
         self._outputs: list[_Output | None] = []
         self._known: list[_Output] = []
-        self._staged = StagedRun(loaded, self._claim_stages) if model.is_staged else None
+        self._staged = StagedRun(loaded, self._claim_stages, self._segments) if model.is_staged else None
         self._other_bytes, self._dims_text = 0, ""
         self._arena = Arena(model.name)
         self._fixed = b""
@@ -85,12 +87,17 @@ class Executor:
     @property
     def arena_bytes(self) -> int:
         """The memory that is held for intermediates, whether a run is on or not."""
-        return self._arena.nbytes if self._staged is None else self._staged.nbytes
+        return self._grown_bytes + (self._arena.nbytes if self._staged is None else self._staged.nbytes)
 
     @property
     def used_bytes(self) -> int:
         """What of that the last run needed."""
-        return self._arena.used if self._staged is None else self._staged.used
+        return self._grown_bytes + (self._arena.used if self._staged is None else self._staged.used)
+
+    @property
+    def _grown_bytes(self) -> int:
+        """The memory of segments that loops have grow, all of which counts as used."""
+        return 0 if self._segments is None else self._segments.nbytes
 
     def trim(self) -> None:
         """Give back the memory for intermediates; the next run has it anew. No run may be on."""
@@ -98,6 +105,8 @@ class Executor:
         self._arena.drop()
         if self._staged is not None:
             self._staged.trim()
+        if self._segments is not None:
+            self._segments.drop()
         self._claim(0, "")
 
     @property
@@ -108,14 +117,21 @@ class Executor:
     def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> RunOutputs:
         """The outputs: new arrays, in the forms that the model gives them, or the arrays of ``out``. ``context`` is the
         executor's, if not given."""
-        outputs = self._run(inputs, out, context or self._context)
+        outputs = self._run(inputs, out, self._context_for(context))
         if out is not None or not (self._forms or self._grouped):
             return outputs
         return self._presented(outputs)
 
     def run_placed(self, inputs: Sequence[Array], place: Place, context: bytes | None = None) -> list[Array]:
         """All outputs, with those where ``place`` says; they may share memory with inputs."""
-        return self._run(inputs, _Placed(place), context or self._context)
+        return self._run(inputs, _Placed(place), self._context_for(context))
+
+    def _context_for(self, given: bytes | None) -> bytes:
+        return self._context if given is None else self._with_segments(given)
+
+    def _with_segments(self, context: bytes) -> bytes:
+        """The context with the table of segments, if the model has any."""
+        return context if self._segments is None else self._segments.context(context)
 
     def _run(self, inputs: Sequence[Array], out: Values | _Placed | None, context: bytes) -> RunOutputs:
         if self._shapes is None or (self._symbolic and [array.shape for array in inputs] != self._shapes):
@@ -127,8 +143,13 @@ class Executor:
         outputs = self._fresh() if out is None else self._given(out, inputs)
         slots = self._pack(*addresses_of((*inputs, *outputs))) + self._fixed
         if code := self._entry(context, slots):
-            self._loaded.fail(code, numbers_of(slots))
+            self._fail(code, slots)
         return outputs
+
+    def _fail(self, code: int, slots: bytes) -> NoReturn:
+        """Raise the error of a run of one stage that left these slots."""
+        cause = None if self._segments is None else self._segments.take_error()
+        self._loaded.fail(code, numbers_of(slots), cause)
 
     def _presented(self, outputs: RunOutputs) -> RunOutputs:
         shown = presented(outputs, self._forms) if self._forms else outputs
@@ -153,7 +174,7 @@ class Executor:
                     self._lay_out(shapes)
                 fixed, slots = self._fixed, self._slots(inputs, outputs)
             if code := self._entry(self._context, slots):
-                self._loaded.fail(code, numbers_of(slots))
+                self._fail(code, slots)
             return outputs if grouped is None else RunOutputs(grouped.values(outputs), grouped.positions)
 
         return run
@@ -279,7 +300,12 @@ class Executor:
 
     def _claim_stages(self, size: int) -> None:
         """Ask for the memory of stages and of the outputs that they allocate."""
-        self._claim(self._other_bytes + size, self._dims_text)
+        self._claim(self._other_bytes + self._grown_bytes + size, self._dims_text)
+
+    def _claim_segments(self, size: int) -> None:
+        """Ask for the memory of the segments that loops have grow."""
+        staged = 0 if self._staged is None else self._staged.claimed
+        self._claim(self._other_bytes + staged + size, self._dims_text)
 
     def _lay_out(self, shapes: list[Shape]) -> None:
         """What does not change between runs on these shapes: the outputs' shapes, and the slots of constants,
@@ -291,7 +317,7 @@ class Executor:
             self._claim_stages(self._staged.claimed)
             self._staged.lay_out(plan.dims)
         else:
-            self._claim(self._other_bytes, self._dims_text)
+            self._claim_segments(self._grown_bytes)
             self._fixed = self._planned(plan)
         self._outputs = [
             None if shape is None else _Output(_allocator(shape, kind), shape, kind)

@@ -246,6 +246,7 @@ def model_content(model: CompiledModel, sections: SectionList) -> dict[str, Any]
         "states": [asdict(state) for state in model.states],
         "expected": list(model.expected.items()),
         "repeated": model.repeated,
+        "segments": model.segments,
     }
 
 
@@ -288,6 +289,7 @@ class _Content:
     states: tuple[State, ...]
     expected: tuple[tuple[str, int], ...]
     repeated: tuple[tuple[int, int], ...]
+    segments: int
 
 
 def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
@@ -302,6 +304,8 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
     _check_states(content)
     if not all(0 <= n < inputs and 0 <= axis < len(content.inputs[n].shape) for n, axis in content.repeated):
         raise ModelError("library: what is repeated is an axis that no input has")
+    if content.segments < 0:
+        raise ModelError("library: the number of growing segments is negative")
     others: Mapping[str, Any] = fields["alternatives"]
     alternatives = {symbol: tuple(_function(f, file) for f in found) for symbol, found in others.items()}
     return CompiledModel(
@@ -327,6 +331,7 @@ def model_of(fields: Mapping[str, Any], file: SectionFile) -> CompiledModel:
         content.states,
         dict(content.expected),
         content.repeated,
+        content.segments,
     )
 
 

@@ -81,6 +81,10 @@ class LoadedModel:
         if hosts and function.symbol in self.hosts:
             raise KeyboardInterrupt  # on the way into the function
         if low == OUT_OF_MEMORY & _LOW:
+            if isinstance(cause, OutOfMemoryError):
+                raise OutOfMemoryError(f"{where}: {cause}") from cause
+            if cause is not None:
+                raise cause
             raise OutOfMemoryError(f"{function.name}: there is no memory for its intermediate buffers")
         if 1 <= low <= len(function.messages):
             raise KernelError(f"{where}: {function.messages[low - 1]}")

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..artifact.extents import dimensions_in, evaluate
 from .arrays import Array, address_of, addresses_of
+from .growing_segments import GrowingSegments
 from .loaded_model import LoadedModel
 from .stage_memory import Claim, StageSegments, owned_array, release
 
@@ -24,11 +25,12 @@ Entry: TypeAlias = Callable[[bytes, int], int]
 class StagedRun:
     """``run`` gives all outputs, those that stages allocate among them."""
 
-    def __init__(self, loaded: LoadedModel, claim: Claim) -> None:
+    def __init__(self, loaded: LoadedModel, claim: Claim, growing: GrowingSegments | None) -> None:
         self._loaded = loaded
         model = loaded.model
         self._outputs = model.outputs
         self._segments = StageSegments(model, claim)
+        self._growing = growing
         self._layout = model.layout
         self._kinds = [output.dtype.to_numpy() for output in model.outputs]
         frame = np.zeros(model.frame_slots, np.int64)
@@ -80,7 +82,8 @@ class StagedRun:
         self._segments.give(buffers)
         if code := entry(context, self._frame_address):
             release([self._frame[self._layout.output(k)] for k in self._born if buffers[k] is None])
-            self._loaded.fail(code, self.slots, self._segments.take_error())
+            cause = self._segments.take_error() or (None if self._growing is None else self._growing.take_error())
+            self._loaded.fail(code, self.slots, cause)
         return self._results(buffers)
 
     def _results(self, buffers: Sequence[Array | None]) -> list[Array]:

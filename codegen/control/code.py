@@ -38,13 +38,31 @@ class BodyBirth:
 
 
 @dataclass(frozen=True, slots=True)
+class BodyMemory:
+    """A segment that the values of a stage lie in, and how many bytes they take."""
+
+    segment: int
+    size: Extent
+
+
+@dataclass(frozen=True, slots=True)
+class BodyPlace:
+    """Where a value of a body lies: an offset in the segment of a stage, by the stage's number, or, where that is None,
+    in the workspace."""
+
+    stage: int | None
+    offset: Extent
+
+
+@dataclass(frozen=True, slots=True)
 class BodyStage:
-    """What a body runs when ``births`` are known, and the slots that are filled then: of values by their ``offsets`` in
-    bytes from the beginning of the workspace, and of ``extents``. ``checks`` are extents that may not be negative, with
-    what is said of them otherwise."""
+    """What a body runs when ``births`` are known, and the slots that are filled then: of values by their ``places``,
+    and of ``extents``. ``checks`` are extents that may not be negative, with what is said of them otherwise.
+    ``memory`` is that of a stage which nothing bounds; None where its values lie in the workspace."""
 
     births: tuple[BodyBirth, ...]
-    offsets: Mapping[int, Extent]
+    memory: BodyMemory | None
+    places: Mapping[int, BodyPlace]
     extents: Mapping[int, Extent]
     checks: tuple[tuple[Extent, str], ...]
     calls: tuple[BodyCall, ...]
@@ -119,4 +137,31 @@ class LoopCode:
         return (*carried, *(rows.size for rows in (*self.sliced, *self.stacked)))
 
 
-ControlCode = IfCode | LoopCode
+@dataclass(frozen=True, slots=True)
+class SegmentCode:
+    """Arguments by number: the handle of the segment ``number``, which is written."""
+
+    number: int
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendCode:
+    """Arguments by number: a handle, values of ``size`` bytes, and the handle behind these, which is written."""
+
+    handle: int
+    values: int
+    size: Extent
+    result: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCode:
+    """Arguments by number: a handle, and where the first ``size`` bytes of its segment are written."""
+
+    handle: int
+    size: Extent
+    result: int
+
+
+ControlCode = IfCode | LoopCode | SegmentCode | AppendCode | ReadCode

@@ -8,9 +8,10 @@ from ...artifact.options import CodegenOptions
 from ...base.target import Target
 from ..compile import CompiledCode, compile_text
 from .branch import emit_branch
-from .code import ControlCode, IfCode, LoopCode
+from .code import AppendCode, ControlCode, IfCode, LoopCode, ReadCode, SegmentCode
 from .frame import FlowArguments, Frame
 from .loop import emit_loop
+from .segments import emit_append, emit_read, emit_segment
 
 
 def compile_control(
@@ -24,6 +25,12 @@ def compile_control(
             emit_branch(frame, code)
         case LoopCode():
             emit_loop(frame, code)
+        case SegmentCode():
+            emit_segment(frame, code)
+        case AppendCode():
+            emit_append(frame, code)
+        case ReadCode():
+            emit_read(frame, code)
         case _:
             assert_never(code)
     return compile_text(str(frame.module), symbol, tuple(frame.messages), target, options)

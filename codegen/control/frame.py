@@ -17,7 +17,8 @@ from ..entry import element
 from ..formulas import FormulaEmitter
 from ..machine import data_layout
 from ..types import I8, I32, I64, PTR
-from .code import BodyCall, BodyCode, BodyStage
+from .code import BodyCall, BodyCode, BodyMemory, BodyStage
+from .segment_table import SegmentTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,14 @@ class Frame:
         """A formula over the dimensions; at the beginning of the function, where it holds for all that follows."""
         return self.formulas.value(extent)
 
-    def in_workspace(self, offset: Extent, formulas: FormulaEmitter | None = None) -> llvm_ir.Value:
-        """An address in the workspace, as a number; by formulas that hold from here on, if given."""
-        return self.builder.add(self.numbers[self._workspace], (formulas or self.formulas).value(offset))
+    @property
+    def workspace(self) -> llvm_ir.Value:
+        """The address of the workspace, as a number."""
+        return self.numbers[self._workspace]
+
+    def in_workspace(self, offset: Extent) -> llvm_ir.Value:
+        """An address in the workspace, as a number."""
+        return self.builder.add(self.workspace, self.formulas.value(offset))
 
     def message(self, text: str) -> int:
         """The number of a new message, from 1."""
@@ -92,6 +98,7 @@ class Body:
         self._frame = frame
         builder = frame.builder
         self._bound: dict[int, llvm_ir.Value] = {}
+        self._memory: dict[int | None, llvm_ir.Value] = {None: frame.workspace}
         self._first, *self._later = [_Stage(frame, stage) for stage in code.stages]
         self._calls = [call for stage in (self._first, *self._later) for call in stage.calls]
         for call in self._calls:
@@ -115,31 +122,43 @@ class Body:
             self._refuse_if("<", value, llvm_ir.Constant(I64, 0), number)
         self._call(self._first)
         formulas = self._frame.formulas.copy()
-        for stage in self._later:
-            self._begin(stage, formulas)
+        for number, stage in enumerate(self._later, 1):
+            self._begin(stage, number, formulas)
             self._call(stage)
 
     def _fill(self, stage: BodyStage, formulas: FormulaEmitter) -> None:
         """Fill the slots of a stage."""
-        for slot, offset in stage.offsets.items():
-            self.bind([slot], [self._frame.in_workspace(offset, formulas)])
+        for slot, place in stage.places.items():
+            offset = formulas.value(place.offset)
+            self.bind([slot], [self._frame.builder.add(self._memory[place.stage], offset)])
         for slot, extent in stage.extents.items():
             self.bind([slot], [formulas.value(extent)])
 
-    def _begin(self, stage: _Stage, formulas: FormulaEmitter) -> None:
-        """Read what becomes dimensions now, check that, and fill the slots that follow from it."""
+    def _begin(self, stage: _Stage, number: int, formulas: FormulaEmitter) -> None:
+        """Read what becomes dimensions now, check that, have memory for what nothing bounds, and fill the slots that
+        follow from it."""
         builder, zero = self._frame.builder, llvm_ir.Constant(I64, 0)
-        numbers = iter(stage.births)
+        messages = iter(stage.births)
         for birth in stage.code.births:
             address = builder.inttoptr(self._bound[birth.values], PTR)
             for place, (name, most, _) in enumerate(birth.dims):
-                found, number = builder.load(element(builder, address, place), typ=I64), next(numbers)
-                self._refuse_if("<", found, zero, number)
-                self._refuse_if(">", found, formulas.value(most), number)
+                found, message = builder.load(element(builder, address, place), typ=I64), next(messages)
+                self._refuse_if("<", found, zero, message)
+                self._refuse_if(">", found, formulas.value(most), message)
                 formulas.name(name, found)
-        for checked, number in stage.checks:
-            self._refuse_if("<", formulas.value(checked), zero, number)
+        for checked, message in stage.checks:
+            self._refuse_if("<", formulas.value(checked), zero, message)
+        if stage.code.memory is not None:
+            self._memory[number] = self._segment(stage.code.memory, formulas)
         self._fill(stage.code, formulas)
+
+    def _segment(self, memory: BodyMemory, formulas: FormulaEmitter) -> llvm_ir.Value:
+        """The address of the segment of a stage, as a number, with memory for all of its values."""
+        builder = self._frame.builder
+        number, size = llvm_ir.Constant(I64, memory.segment), formulas.value(memory.size)
+        table = SegmentTable(builder, self._frame.context)
+        table.reserve(number, size, llvm_ir.Constant(I64, 0), formulas.wrong)
+        return builder.ptrtoint(table.begin(number), I64)
 
     def _refuse_if(self, op: str, value: llvm_ir.Value, other: llvm_ir.Value, number: int) -> None:
         builder = self._frame.builder

@@ -5,6 +5,7 @@ the table of memory that the entry shares (``artifact/memory_table.py``),   of m
 the address of each of these as the last run has left it, null if there is none; their extents
 (address, bytes, address, bytes, set, extents) of each state: its memory, and that of the next one, which takes
 turns with it where the state is not written in place; whether it has a value yet
+of a model with segments: how many there are, and their table (``artifact/segment_table.py``)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from ...artifact.block import BornOutput
 from ...artifact.memory_table import output_word, table_words
 from ...artifact.model import CompiledModel
+from ...artifact.segment_table import table_words as segment_words
 
 HEAD = 64
 """The bytes of a context before the words; ``runtime/exports/export_context.ll`` says what is there."""
@@ -59,6 +61,12 @@ class ContextWords:
         return self.shape(len(self.late)) + sum(EXTENTS + rank for rank in ranks)
 
     @property
+    def segment_count(self) -> int:
+        """The number of segments, before their table."""
+        return self.state(len(self.model.states))
+
+    @property
     def context_bytes(self) -> int:
         """The bytes of a context, in whole cache lines."""
-        return -(-(HEAD + 8 * self.state(len(self.model.states))) // 64) * 64
+        segments = 1 + segment_words(self.model.segments) if self.model.segments else 0
+        return -(-(HEAD + 8 * (self.segment_count + segments)) // 64) * 64

@@ -21,6 +21,7 @@ from .body import ENTRY, FunctionBody, Messages
 from .context_words import ContextWords
 from .given import arena_bytes
 from .interface import MAX_THREADS, STATUS_TEXTS, Interface, Status, shown
+from .segments import set_up_segments
 from .staged_run import emit_output, emit_staged_run
 from .states import StateEmitter, emit_state_functions
 from .weights import WeightsImage
@@ -118,6 +119,7 @@ def _emit_run(
         body.leave_if(emitter.wrong, Status.NO_MEMORY)
         code = body.call("lw.reserve", [context, size])
         body.leave_if(body.builder.icmp_signed("!=", code, llvm_ir.Constant(I32, 0)), code)
+    set_up_segments(body, model, context)
     arena = body.builder.load(body.field(context, 1), typ=PTR)
     weights = body.builder.load(body.field(context, 3), typ=PTR)
     constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]

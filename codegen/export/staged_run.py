@@ -32,6 +32,7 @@ from .body import ENTRY, FunctionBody, Messages
 from .context_words import HEAD, ContextWords
 from .given import given_inputs, given_outputs
 from .interface import Interface, Status, shown
+from .segments import set_up_segments
 from .states import StateEmitter
 from .weights import WeightsImage
 
@@ -121,6 +122,7 @@ class _StagedRun:
         grow = body.function_named("lw.grow", PTR, [PTR, I64, I64])
         self._store(table, 0, grow)
         self._store(table, 1, self._context)
+        set_up_segments(body, self._model, self._context)
         for field, count in ((5, len(self._model.body.stages)), (6, len(self._words.late))):
             builder.store(llvm_ir.Constant(I64, count), body.field(self._context, field))
 

@@ -17,7 +17,9 @@ from ...base.granted_cpus import granted_cpus
 from ...base.timing import timed
 from ...codegen.entry import compile_entry
 from ...codegen.module import symbol_name
-from ...graph.node import Function
+from ...graph.node import Call, Function
+from ...graph.visit import nested_order
+from ...ops.families.segments import SegmentAttrs
 from ..layout.expected_extents import expected_by_name
 from ..passes.constraints import least_extents
 from ..passes.fold_constants import Evaluate
@@ -117,7 +119,8 @@ def _assemble(
     graph, options = parts.graph, settings.options
     names = with_born_names(dimension_names(graph.params), graph)
     plan = timed(place_values, graph, parts.ordered, parts.results, parts.views, names)
-    control = ControlCompiler(dict(zip(parts.kernels(), compiled.functions, strict=True)), settings)
+    kernels = dict(zip(parts.kernels(), compiled.functions, strict=True))
+    control = ControlCompiler(kernels, settings, segments_of(graph))
     functions = [control.function_of(unit, parts) for unit in units_of(parts.ordered)]
     body = _body(graph, plan, iter(functions), names)
     entry = timed(compile_entry, symbol_name(f"{name}_run"), body, plan.layout, settings.target, options)
@@ -143,7 +146,14 @@ def _assemble(
         states=graph.states,
         expected=expected_by_name(graph, settings, names),
         repeated=tuple(sorted(graph.repeated)),
+        segments=control.segments,
     )
+
+
+def segments_of(graph: Function) -> int:
+    """How many segments a graph has, the numbers of which are from 0."""
+    attrs = (node.attrs for node in nested_order(graph.body) if isinstance(node, Call))
+    return max((each.number + 1 for each in attrs if isinstance(each, SegmentAttrs)), default=0)
 
 
 BOUNDS = "the bounds that it was compiled for"

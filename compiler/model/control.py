@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...artifact.choice import CandidateReport, Choice
@@ -25,14 +25,17 @@ from .units import Unit
 
 
 class ControlCompiler:
-    """Compiles control flow around kernels that are compiled. Mutable: keeps what it has compiled, by symbol."""
+    """Compiles control flow around kernels that are compiled, of a graph with so many ``segments``. Mutable: keeps what
+    it has compiled, by symbol."""
 
-    def __init__(self, kernels: Mapping[Unit, CompiledFunction], settings: CompileSettings) -> None:
+    def __init__(self, kernels: Mapping[Unit, CompiledFunction], settings: CompileSettings, segments: int) -> None:
         self._kernels = kernels
         self._settings = settings
         self._made: dict[str, CompiledFunction] = {}
         self.inner: dict[str, CompiledFunction] = {}
         """The functions that those of control flow call, by symbol, each after what it calls itself."""
+        self.segments = segments
+        """How many segments there are: those of the graph, and those of bodies compiled so far."""
 
     def function_of(self, unit: Unit, parts: Parts) -> CompiledFunction:
         """The function of a unit among ``parts``."""
@@ -49,9 +52,14 @@ class ControlCompiler:
         self.inner.update({function.symbol: function for function in functions})
         return CompiledBody(plan, functions)
 
+    def _new_segments(self) -> Iterator[int]:
+        while True:
+            self.segments += 1
+            yield self.segments - 1
+
     def _compiled(self, symbol: str, unit: Unit, plan: ControlPlan) -> CompiledFunction:
         bodies = [self._body(body) for body in plan.bodies]
-        code = control_code(unit, plan, bodies)
+        code = control_code(unit, plan, bodies, self._new_segments())
         dims = tuple(plan.names.values())
         tensors = len(unit.inputs) + len(unit.outputs)
         arguments = FlowArguments(

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ...artifact.block import Birth
+from ...artifact.block import Birth, BornDimension
 from ...artifact.extents import Extent, Formula, demand, dimensions_in, extent_of
 from ...artifact.function import CompiledFunction
+from ...artifact.stage_refusals import MAX_EXTENT
 from ...base.errors import InternalError
 from ...codegen.control.code import (
+    AppendCode,
     BodyBirth,
     BodyCall,
     BodyCode,
+    BodyMemory,
     BodyStage,
     CarriedCode,
     ControlCode,
     IfCode,
     LoopCode,
+    ReadCode,
     RowsCode,
+    SegmentCode,
 )
-from ...graph.node import Call, Node
+from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, leaf_types
 from ...ops.definition.extent_formulas import extent_of_formula
 from ...ops.families.branch import IfAttrs
 from ...ops.families.loop import LoopAttrs
+from ...ops.families.segments import APPEND, ReadAttrs, SegmentAttrs
 from ..passes.constraints import least_extents
 from ..symbols import Symbol, checked_extents
 from .parts import BodyPlan, ControlPlan
@@ -43,9 +49,9 @@ class CompiledBody:
 
     def extents_of(self, number: int) -> dict[str, Extent]:
         """The most that the dimensions of a function can be, by their names, as formulas over those of the unit that
-        has the body."""
+        has the body; 0 where nothing bounds them."""
         symbols = self.plan.parts.units[number].symbols
-        return {name: self.plan.largest(symbols[name]) for name in self.functions[number].dims}
+        return {name: self.plan.largest(symbols[name]) or 0 for name in self.functions[number].dims}
 
 
 def call_of(unit: Unit) -> Call:
@@ -55,18 +61,24 @@ def call_of(unit: Unit) -> Call:
     return unit.function.body
 
 
-def control_code(unit: Unit, plan: ControlPlan, bodies: Sequence[CompiledBody]) -> ControlCode:
-    """What the native function of a unit is emitted from."""
+def control_code(unit: Unit, plan: ControlPlan, bodies: Sequence[CompiledBody], segments: Iterator[int]) -> ControlCode:
+    """What the native function of a unit is emitted from; ``segments`` are numbers of those that nothing has yet."""
     call = call_of(unit)
     position: dict[Node, int] = {param: number for number, param in enumerate(unit.function.params)}
     given = [position[arg] for arg in call.args]
     results = tuple(range(len(unit.inputs), len(unit.inputs) + len(unit.outputs) - 1))
-    codes = tuple(map(_body_code, bodies))
+    codes = tuple(_body_code(body, segments) for body in bodies)
     match call.attrs:
         case IfAttrs():
             return IfCode(given[0], tuple(given[1:]), results, codes)
         case LoopAttrs() as attrs:
             return _loop_code(call, attrs, given, results, plan, codes[0])
+        case SegmentAttrs(number):
+            return SegmentCode(number, results[0])
+        case None if call.op is APPEND:
+            return AppendCode(given[0], given[1], byte_size(tensor_of(call.args[1]), plan.names), results[0])
+        case ReadAttrs():
+            return ReadCode(given[0], byte_size(tensor_of(call), plan.names), results[0])
         case _:
             raise InternalError(f"{call.op.name} is no operator of control flow")
 
@@ -112,7 +124,7 @@ def _row_size(kind: object, names: Mapping[Symbol, str]) -> Extent:
     return byte_size(TensorType(kind.shape[1:], kind.dtype), names)
 
 
-def _body_code(body: CompiledBody) -> BodyCode:
+def _body_code(body: CompiledBody, segments: Iterator[int]) -> BodyCode:
     plan = body.plan
     placement, parts = plan.placement, plan.parts
     functions = iter(body.functions)
@@ -127,7 +139,8 @@ def _body_code(body: CompiledBody) -> BodyCode:
         stages.append(
             BodyStage(
                 births=tuple(_birth(birth, unit, plan) for birth, unit in zip(stage.born, stage.births, strict=True)),
-                offsets={slot: offset for slot, offset in plan.offsets.items() if slot in own},
+                memory=BodyMemory(next(segments), plan.grown[number]) if number in plan.grown else None,
+                places={slot: place for slot, place in plan.places.items() if slot in own},
                 extents=known,
                 checks=tuple(checks.get(number, ())),
                 calls=tuple(_call(unit, next(functions), placement) for unit in stage.units),
@@ -141,11 +154,16 @@ def _body_code(body: CompiledBody) -> BodyCode:
 
 
 def _birth(birth: Birth, unit: BirthUnit, plan: BodyPlan) -> BodyBirth:
-    most = [plan.largest(symbol) for symbol in unit.symbols]
-    dims = (
-        (dim.name, bound, f"{birth} should be from 0 to {bound}") for dim, bound in zip(birth.dims, most, strict=True)
+    return BodyBirth(
+        birth.values, tuple(_born(birth, *each, plan) for each in zip(birth.dims, unit.symbols, strict=True))
     )
-    return BodyBirth(birth.values, tuple(dims))
+
+
+def _born(birth: Birth, dim: BornDimension, symbol: Symbol, plan: BodyPlan) -> tuple[str, Extent, str]:
+    most = plan.largest(symbol)
+    if most is None:
+        return dim.name, MAX_EXTENT, f"{birth} should be 0 or more, and no more than 2^47"
+    return dim.name, most, f"{birth} should be from 0 to {most}"
 
 
 def _call(unit: Unit, function: CompiledFunction, placement: Placement) -> BodyCall:

@@ -12,16 +12,18 @@ from dataclasses import dataclass, replace
 from ...artifact.extents import Extent, expression_of, extent_of
 from ...artifact.formula_plan import SizedLife, largest, plan_offsets, plus, whole_lines
 from ...base.dtype import UINT8
-from ...base.errors import InternalError, ModelError
+from ...base.errors import InternalError
 from ...base.timing import timed
-from ...codegen.control.code import HEAD_BYTES
-from ...graph.node import Call, Function, Var
+from ...codegen.control.code import HEAD_BYTES, BodyPlace
+from ...graph.node import Call, Function, Node, Var
 from ...graph.types import TensorType, leaf_types
 from ...graph.visit import bodies_of
+from ...ir.contents import free_vars
 from ...ir.expr import Expr
 from ...ir.extent_bounds import bounds_of
 from ...ir.simplify import simplify
 from ...ops.families.loop import LoopAttrs
+from ...ops.families.segments import SEGMENT_OPS
 from ..symbols import Symbol, symbols_of, with_born_names
 from .placement import Placement, byte_size, place_values
 from .units import BirthUnit, Ordered, Unit, Value, in_order, units_of
@@ -56,18 +58,20 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BodyPlan:
-    """A body: its parts, the slots of its values, and the offsets of those in the workspace, by slot. ``names`` are the
-    dimensions that its formulas are over: those of the unit that has it, and those that it computes itself, each no
-    more than ``most`` says."""
+    """A body: its parts, the slots of its values, and where those lie, by slot. ``names`` are the dimensions that its
+    formulas are over: those of the unit that has it, and those that it computes itself, each no more than ``most``
+    says, if it does. ``grown`` are the bytes of those stages, by number, that have a segment since nothing bounds what
+    they take."""
 
     parts: Parts
     placement: Placement
-    offsets: Mapping[int, Extent]
+    places: Mapping[int, BodyPlace]
+    grown: Mapping[int, Extent]
     names: Mapping[Symbol, str]
-    most: Mapping[Symbol, Expr]
+    most: Mapping[Symbol, Expr | None]
 
-    def largest(self, extent: Expr) -> Extent:
-        """The most that an extent can be, over the dimensions of the unit."""
+    def largest(self, extent: Expr) -> Extent | None:
+        """The most that an extent can be, over the dimensions of the unit; None where nothing bounds it."""
         return _largest(extent, self.most, self.names)
 
 
@@ -86,11 +90,16 @@ def take_apart(graph: Function, unfused: Collection[str] = ()) -> Parts:
     """The parts of a function that all passes have been over. Calls of the operators ``unfused`` are functions of their
     own."""
     ordered, results = timed(in_order, graph, unfused)
-    plans = {unit: _plan(unit.function, unfused) for unit in units_of(ordered) if bodies_of(unit.function.body)}
+    plans = {unit: _plan(unit.function, unfused) for unit in units_of(ordered) if _is_control(unit.function.body)}
     with_memory: dict[Ordered, Unit] = {unit: _with_workspace(unit, plan) for unit, plan in plans.items()}
     left, views = timed(find_views, [with_memory.get(each, each) for each in ordered], results)
     controls = {with_memory[unit]: plan for unit, plan in plans.items()}
     return Parts(graph, left, results, views, controls)
+
+
+def _is_control(node: Node) -> bool:
+    """Whether a call is native code around kernels, or of segments."""
+    return bool(bodies_of(node)) or (isinstance(node, Call) and node.op in SEGMENT_OPS)
 
 
 def with_units(parts: Parts, others: Mapping[Unit, Unit]) -> Parts:
@@ -150,39 +159,41 @@ def _place_body(parts: Parts, begin: Extent, names: Mapping[Symbol, str]) -> tup
     if placement.constants:
         raise InternalError(f"{body.name} holds constants, which should be operands")
     symbols = {name: symbol for symbol, name in names.items()}
-    begins: dict[int, Extent] = {}
+    places: dict[int, BodyPlace] = {}
+    grown: dict[int, Extent] = {}
     end: Extent = 0
-    for stage in placement.stages:
-        sizes = [_largest(expression_of(value.size, symbols), most, names) for value in stage.intermediates]
-        lives = zip(sizes, stage.intermediates, strict=True)
+    for number, stage in enumerate(placement.stages):
+        values = stage.intermediates
+        sizes = [_largest(expression_of(value.size, symbols), most, names) for value in values]
+        bounded = [size for size in sizes if size is not None]
+        in_workspace = len(bounded) == len(values)
+        lives = zip(bounded if in_workspace else [value.size for value in values], values, strict=True)
         offsets, size = plan_offsets([SizedLife(size, value.first, value.last) for size, value in lives])
-        at = plus(begin, end)
-        begins |= {value.slot: plus(at, offset) for value, offset in zip(stage.intermediates, offsets, strict=True)}
-        end = plus(end, size)
-    slices = {part.slot: plus(begins[part.base], part.begin) for stage in placement.stages for part in stage.slices}
-    return BodyPlan(parts, placement, begins | slices, names, most), end
+        if in_workspace:
+            owner, at, end = None, plus(begin, end), plus(end, size)
+        else:
+            owner, at, grown[number] = number, 0, size
+        pairs = zip(values, offsets, strict=True)
+        places |= {value.slot: BodyPlace(owner, plus(at, offset)) for value, offset in pairs}
+    for part in (part for stage in placement.stages for part in stage.slices):
+        base = places[part.base]
+        places[part.slot] = replace(base, offset=plus(base.offset, part.begin))
+    return BodyPlan(parts, placement, places, grown, names, most), end
 
 
-def _largest(extent: Expr, most: Mapping[Symbol, Expr], names: Mapping[Symbol, str]) -> Extent:
-    bound = bounds_of(extent, most)[1]
-    if bound is None:
-        raise ModelError(f"the extent {extent} in the body of a loop or branch has no bound that is known before it")
-    return extent_of(bound, names)
+def _largest(extent: Expr, most: Mapping[Symbol, Expr | None], names: Mapping[Symbol, str]) -> Extent | None:
+    bounds = {symbol: bound for symbol, bound in most.items() if bound is not None}
+    bound = bounds_of(extent, bounds)[1]
+    known = bound is not None and not any(symbol in most for symbol in free_vars(bound))
+    return extent_of(bound, names) if bound is not None and known else None
 
 
-def _most_of_births(parts: Parts) -> dict[Symbol, Expr]:
-    """The most that each extent can be which a body computes. Raises ``ModelError`` for one that nothing bounds."""
-    most: dict[Symbol, Expr] = {}
+def _most_of_births(parts: Parts) -> dict[Symbol, Expr | None]:
+    """The most that each extent can be which a body computes, None where nothing bounds it."""
+    most: dict[Symbol, Expr | None] = {}
     for unit in parts.ordered:
-        if not isinstance(unit, BirthUnit) or not unit.symbols:
-            continue
-        if not unit.birth.most:
-            at = f" (node {', '.join(unit.origin)})" if unit.origin else ""
-            raise ModelError(
-                f"{unit.birth.meaning}{at} is computed inside the body of a loop or branch, and nothing bounds it: "
-                "what becomes an extent there has to follow from the shapes of the model's inputs, to be computed "
-                "before it, or to be no more than such an extent"
-            )
-        pairs = zip(unit.birth.extents, unit.birth.most, strict=True)
-        most.update({symbol: bound for symbol, bound in pairs if isinstance(symbol, Symbol)})
+        if isinstance(unit, BirthUnit):
+            bounds = unit.birth.most or (None,) * len(unit.birth.extents)
+            pairs = zip(unit.birth.extents, bounds, strict=True)
+            most.update({symbol: bound for symbol, bound in pairs if isinstance(symbol, Symbol)})
     return most

@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, tensor_of
 from ...graph.types import TensorType
-from ...graph.visit import bodies_of, inputs, nested_order, post_order, with_inputs
+from ...graph.visit import inputs, post_order, with_inputs
 from ...ops.definition.registry import Op, OpPattern
-from ...ops.families.extern import EXTERN
 from ..symbols import births_of
+from .effects import has_effect
 
 Evaluate: TypeAlias = Callable[[Function], Sequence[npt.NDArray[Any]]]
 """Compiles a function without parameters, and gives its results; the runtime is handed in, as the compiler has none."""
@@ -43,8 +43,8 @@ def fold_constants(function: Function, evaluate: Evaluate) -> Function:
         match node:
             case Constant():
                 constant.add(node)
-            case Call() if any(isinstance(n, Call) and n.op is EXTERN for n in (node, *_inside(node))):
-                pass  # what it calls is known when an engine loads the model
+            case Call() if has_effect(node):
+                pass  # what it calls is known when an engine loads the model, and segments are those of a run
             case Call() if births.get(node):
                 pass  # its extents become numbers when what it is given is a constant
             case Call() | Tuple() | TupleGet() if inputs(node) and constant.issuperset(inputs(node)):
@@ -64,11 +64,6 @@ def fold_constants(function: Function, evaluate: Evaluate) -> Function:
         if node not in done:
             done[node] = with_inputs(node, tuple(done[n] for n in inputs(node)))
     return replace(function, body=done[function.body])
-
-
-def _inside(call: Call) -> list[Node]:
-    """The nodes of a call's bodies."""
-    return [node for body in bodies_of(call) for node in nested_order(body.body)]
 
 
 def _frontier(function: Function, constant: set[Node]) -> list[Node]:

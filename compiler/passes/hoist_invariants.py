@@ -19,8 +19,8 @@ from ...graph.types import TensorType, leaf_types
 from ...graph.visit import bodies_of, inputs, post_order, rewrite, with_inputs
 from ...ops.definition.registry import OpPattern, op_of
 from ...ops.definition.shared_calls import share_calls
-from ...ops.families.extern import EXTERN
 from ...ops.families.loop import LOOP
+from .effects import has_effect
 from .hoist_rows import hoist_rows
 from .loop_parts import LoopParts
 
@@ -98,11 +98,10 @@ def _without_invariants(parts: LoopParts) -> LoopParts:
 
 
 def _fixed(parts: LoopParts) -> set[Node]:
-    """The nodes of a body that captured values have a part in, and nothing that changes; a packed function may give
-    something else in each iteration."""
+    """The nodes of a body that captured values have a part in, and nothing that changes."""
     fixed: set[Node] = {param for _, param in parts.captured}
     for node in post_order(Tuple(parts.results)):
-        if isinstance(node, Call) and node.op is EXTERN:
+        if has_effect(node):
             continue
         used = inputs(node)
         if any(n in fixed for n in used) and all(n in fixed or isinstance(n, Constant) for n in used):

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from ...graph.node import Call, Constant, Function, Node, Tuple
 from ...graph.visit import post_order, rewrite
-from ...ops.families.extern import EXTERN
 from ...ops.families.loop import LOOP
 from ...ops.families.quantize import DEQUANTIZE
+from .effects import has_effect
 from .fold_constants import Evaluate, fold_constants
 from .loop_parts import LoopParts
 
@@ -47,7 +47,7 @@ def _is_known(node: Node) -> bool:
     made = post_order(node)
     calls = [each for each in made if isinstance(each, Call)]
     leaves = all(isinstance(each, (Call, Constant, Tuple)) for each in made)
-    return leaves and all(call.args and call.op not in (EXTERN, LOOP, DEQUANTIZE) for call in calls)
+    return leaves and all(call.args and call.op not in (LOOP, DEQUANTIZE) and not has_effect(call) for call in calls)
 
 
 def _with(loop: Call, values: dict[Node, Constant]) -> Node | None:

@@ -4,7 +4,8 @@
 ; Results are those of codegen/export/interface.py: 0, -1 no memory, -2 bad argument, -3 bad weights, -4 too small.
 
 ; Threads, the arena, its bytes, the image of the weights, and a mapping to give back; of a model of several stages how
-; many these are, and how many outputs only a run knows the size of. Kernels look at the first alone.
+; many these are, and how many outputs only a run knows the size of. At byte 56 is the address of the table of segments, of
+; a model that has any. Kernels look at the first alone, and loops at that.
 %Context = type { i64, ptr, i64, ptr, ptr, i64, i64 }
 
 declare ptr @lw.allocate(i64)
@@ -83,6 +84,7 @@ free:
   %arena = load ptr, ptr %arena.at
   call void @lw.release(ptr %arena)
   call void @lw.free.stages(ptr %context)
+  call void @lw.free.segments(ptr %context)
   call void @lw.release(ptr %context)
   br label %done
 done:
@@ -197,6 +199,87 @@ free.output:
   call void @lw.release(ptr %kept)
   %place.next = add i64 %place, 1
   br label %next.output
+done:
+  ret void
+}
+
+; What follows is of segments, which loops have grow (artifact/segment_table.py). The word before their table is how many
+; there are.
+
+; A segment of at least %bytes, twice as many as it has if there is memory for that; the first %kept bytes stay. Null
+; where there is no memory.
+define ptr @lw.grow.segment(ptr %context, i64 %number, i64 %bytes, i64 %kept) {
+  %at = call ptr @lw.segment(ptr %context, i64 %number)
+  %bytes.at = getelementptr i64, ptr %at, i64 1
+  %old = load ptr, ptr %at
+  %have = load i64, ptr %bytes.at
+  %more = add i64 %bytes, 64
+  %least = and i64 %more, -64
+  %twice = shl i64 %have, 1
+  %is.less = icmp slt i64 %twice, %least
+  %size = select i1 %is.less, i64 %least, i64 %twice
+  %keeps = icmp sgt i64 %kept, 0
+  br i1 %keeps, label %more.memory, label %forget
+forget:
+  call void @lw.release(ptr %old)
+  store ptr null, ptr %at
+  store i64 0, ptr %bytes.at
+  br label %more.memory
+more.memory:
+  %doubled = call ptr @lw.allocate(i64 %size)
+  %is.full = icmp eq ptr %doubled, null
+  br i1 %is.full, label %less.memory, label %made
+less.memory:
+  %enough = call ptr @lw.allocate(i64 %least)
+  %none = icmp eq ptr %enough, null
+  br i1 %none, label %no.memory, label %made
+made:
+  %new = phi ptr [ %doubled, %more.memory ], [ %enough, %less.memory ]
+  %room = phi i64 [ %size, %more.memory ], [ %least, %less.memory ]
+  store ptr %new, ptr %at
+  store i64 %room, ptr %bytes.at
+  br i1 %keeps, label %move, label %done
+move:
+  call void @llvm.memcpy.p0.p0.i64(ptr %new, ptr %old, i64 %kept, i1 false)
+  call void @lw.release(ptr %old)
+  br label %done
+done:
+  ret ptr %new
+no.memory:
+  ret ptr null
+}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Where the address and bytes of a segment are noted.
+define ptr @lw.segment(ptr %context, i64 %number) {
+  %table.at = getelementptr i8, ptr %context, i64 56
+  %table = load ptr, ptr %table.at
+  %words = shl i64 %number, 1
+  %word = add i64 %words, 2
+  %at = getelementptr i64, ptr %table, i64 %word
+  ret ptr %at
+}
+
+define void @lw.free.segments(ptr %context) {
+  %table.at = getelementptr i8, ptr %context, i64 56
+  %table = load ptr, ptr %table.at
+  %none = icmp eq ptr %table, null
+  br i1 %none, label %done, label %begin
+begin:
+  %count.at = getelementptr i64, ptr %table, i64 -1
+  %count = load i64, ptr %count.at
+  br label %next
+next:
+  %number = phi i64 [ 0, %begin ], [ %number.next, %free ]
+  %more = icmp slt i64 %number, %count
+  br i1 %more, label %free, label %done
+free:
+  %at = call ptr @lw.segment(ptr %context, i64 %number)
+  %memory = load ptr, ptr %at
+  call void @lw.release(ptr %memory)
+  %number.next = add i64 %number, 1
+  br label %next
 done:
   ret void
 }
