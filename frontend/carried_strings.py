@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from ..graph.node import Node, Var
 from .onnx_node import OnnxNode
+from .refusal_causes import MadeBytesError
 from .string_values import StringTensor, merged
 from .subgraphs import Subgraphs
 
@@ -25,11 +26,12 @@ def outside_spans(node: OnnxNode, result: Node, params: Sequence[Var], subgraphs
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedStrings:
-    """Which carried values are strings, by number: what they are before the loop; and the bytes of all, in which those
-    of before it stand."""
+    """Which carried values are strings, by number: what they are before the loop; the bytes of all, in which those of
+    before it stand; and how often the body was found to hand on others."""
 
     before: Mapping[int, StringTensor] = field(default_factory=dict)
     utf8: Node | None = None
+    rounds: int = 0
 
     def __contains__(self, number: int) -> bool:
         return number in self.before
@@ -50,7 +52,8 @@ class CarriedStrings:
     ) -> tuple[dict[int, Node], CarriedStrings]:
         """What a body with these parameters gives for carried values, of strings their spans; and the strings with the
         bytes that these spans are of, which the body may have to be imported for again. Raises ``ModelError`` for
-        strings in place of numbers, and for bytes that an iteration makes."""
+        strings in place of numbers, and ``MadeBytesError`` for bytes that an iteration makes, or that are others each
+        time that the body is imported, as those that it makes of strings around it."""
         numbers = [value for k, value in values.items() if k not in self]
         node.forms.check_plain(numbers, f"the body of {node}, where it took numbers, hands on")
         if self.utf8 is None:
@@ -61,7 +64,9 @@ class CarriedStrings:
             raise node.unsupported("a body that hands on numbers where it took strings")
         (_, *spans), utf8 = merged([StringTensor(next(iter(self.before.values())).spans, self.utf8), *given])
         utf8 = subgraphs.bytes_outside(node, utf8, params)
-        after = self if utf8 is self.utf8 else replace(self, utf8=utf8)
+        after = self if utf8 is self.utf8 else replace(self, utf8=utf8, rounds=self.rounds + 1)
+        if after.rounds > len(self.before) + 1:
+            raise MadeBytesError(f"{node}: strings that iterations make are carried, stacked and appended by Loop only")
         return {**values, **dict(zip(texts, map(node.finish, spans), strict=True))}, after
 
 

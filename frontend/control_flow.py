@@ -70,7 +70,7 @@ def _in_parts(node: OnnxNode, subgraphs: Subgraphs, then: Value, otherwise: Valu
     (first, second), utf8 = node.forms.apart(then, otherwise)
     assert utf8 is not None
     utf8 = node.finish(utf8)
-    subgraphs.moved_out.add(utf8)
+    subgraphs.keep_outside(utf8)
     return [(first, second)], utf8
 
 

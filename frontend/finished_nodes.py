@@ -9,7 +9,7 @@ import numpy as np
 from onnx import NodeProto
 
 from ..graph.node import Call, Constant, ImportedValue, Node, tensor_of
-from ..graph.visit import inputs, with_inputs
+from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.expr import Expr
 from ..ops.definition.registry import op_of
 from ..ops.families.born_extents import born_extents
@@ -60,6 +60,16 @@ class FinishedNodes:
         self.add(valued)
         return valued
 
+    def as_data(self, root: Node) -> Node:
+        """A graph in which calls compute what nodes stand for. They take the place of those nodes in the order, so that
+        what is computed around a body stays there."""
+        data, new = self.shapes.as_data(root)
+        for node, made in new:
+            if node in self.order:
+                for part in post_order(made, self.order.__contains__):
+                    self.order.setdefault(part, self.order[node])
+        return data
+
     def _folded(self, current: Node, args: tuple[Node, ...], node: NodeProto) -> Node:
         made = with_inputs(current, args)
         if isinstance(made, Call):
@@ -77,7 +87,7 @@ class FinishedNodes:
     def _computed_by_calls(self, witness: Call, node: NodeProto) -> Call:
         """A witness of extents whose arguments are data: other data may be computed from the extents that it tells, and
         would have what stands for numbers in it otherwise."""
-        data = self.shapes.as_data(witness)
+        data = self.as_data(witness)
         if data is witness:
             return witness
         return replace(witness, args=tuple(self.finish(used, node, {}) for used in inputs(data)))
@@ -85,7 +95,7 @@ class FinishedNodes:
     def _largest(self, value: Node, node: NodeProto) -> Expr:
         """The largest of integers as an extent, which a run computes; 0 where none is above it."""
         flat = concatenate([Constant(np.zeros(1, np.int64)), cast(reshape(value, (-1,)), "int64")], 0)
-        most = self.shapes.as_data(max_of(flat, keepdims=True))
+        most = self.as_data(max_of(flat, keepdims=True))
         witness = self.finish(born_extents(most, ["largest"], "the largest number"), node, {})
         return tensor_of(witness).shape[0]
 

@@ -97,7 +97,7 @@ def _imported(source: ModelSource, name: str, shapes: GivenShapes | None) -> Fun
     outputs = tuple(form_of(*each) for each in zip(wanted, values, strict=True))
     names = [array for form in outputs for array in form.array_names]
     shown = shown_results([node for value in values for node in nodes_of(value)], names, importer.forms)
-    body = importer.shapes.as_data(shown.results[0] if len(shown.results) == 1 else Tuple(shown.results))
+    body = importer.finished.as_data(shown.results[0] if len(shown.results) == 1 else Tuple(shown.results))
     if len(importer.shapes.inputs) > len(given.params):
         body = share_calls(body)
     return Function(
@@ -363,4 +363,4 @@ class _Importer:
         def named(name: str) -> Value | None:
             return scope.value(name, self.folder, self.forms)
 
-        return Subgraphs(results, named, is_outside, self.shapes, moved_out, self.forms, survey)
+        return Subgraphs(results, named, is_outside, self.finished.as_data, self.shapes, moved_out, self.forms, survey)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +19,13 @@ from ..ir.simplify import simplify
 from ..ops.families.assume_extent import assume_extent
 from ..ops.families.repeat import broadcast_to_extents
 from ..ops.families.reshape import reshape
-from .appending import Appended, appended_rows
-from .carried_strings import NO_STRINGS, CarriedStrings, carried_strings, outside_spans
+from .appending import Appended, appended_of
+from .carried_strings import NO_STRINGS, CarriedStrings, carried_strings
+from .imported_body import Bytes, CarriedParts, ImportedBody
+from .made_strings import GrownBytes, with_own_bytes
 from .onnx_node import OnnxNode
+from .refusal_causes import MadeBytesError
+from .stacking import grown_rows, has_born_extents
 from .string_values import StringTensor
 from .structure import used_names
 from .subgraphs import Subgraphs, as_declared
@@ -32,53 +36,9 @@ from .varying import VaryingValue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImportedBody:
-    """``params`` are the number of the iteration and what is carried, whose first values are ``first``; of each carried
-    value the parts that it is made of. The body gives ``holds``, the ``carried`` parts, and ``rows``: those of
-    sequences, by number in ``appended``, come first. ``types`` are those of the carried values behind an iteration."""
-
-    node: OnnxNode
-    varying: Mapping[int, VaryingValue]
-    params: tuple[Var, ...]
-    first: tuple[Sequence[Node], ...]
-    holds: Node
-    carried: Sequence[Node]
-    rows: Sequence[Node]
-    appended: Mapping[int, Appended]
-    types: Mapping[int, TensorType]
-    strings: CarriedStrings
-    """Which of what is carried are strings, of the bytes that iterations hand on."""
-    texts: Mapping[int, Node]
-    """Of those rows that are spans of strings, by their number among rows, the bytes, which lie before the loop."""
-    appended_texts: Mapping[int, Node]
-    """Of those sequences that are of strings, by number, the bytes, which lie before the loop."""
-
-    def as_shown(self, stacks: Sequence[Node]) -> list[Node]:
-        """What the loop stacks, where strings are strings."""
-        forms = self.node.forms
-        shown = [*stacks]
-        for number, utf8 in self.texts.items():
-            shown[number] = forms.put_strings(StringTensor(self.node.finish(stacks[number]), utf8))
-        return shown
-
-    def last(self, found: Sequence[Node]) -> list[Node]:
-        """The carried values behind the loop, of the parts that it gives."""
-        parts = iter(found)
-        values = []
-        for number, first in zip(self.types, self.first, strict=True):
-            own = [next(parts) for _ in first]
-            value = own[0] if number not in self.varying else self._taken(self.varying[number], own)
-            values.append(self.strings.shown(self.node, number, value))
-        return values
-
-    def _taken(self, varying: VaryingValue, parts: Sequence[Node]) -> Node:
-        return varying.taken(self.node, [self.node.finish(part) for part in parts])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class LoopBody:
-    """A body that carries these ``tensors``, and ``sequences`` that it appends to, by their numbers. Of
-    ``strings`` among them it carries spans."""
+    """A body that carries these ``tensors``, and ``sequences`` that it appends to, by their numbers. Of ``strings``
+    among them it carries spans; of those whose bytes iterations make, number k, the bytes as well, as number ~k."""
 
     node: OnnxNode
     graph: GraphProto
@@ -90,11 +50,16 @@ class LoopBody:
 
     def with_strings(self) -> LoopBody:
         """The body that carries the spans of strings, of bytes that all lie before the loop: of those before it, and of
-        those that iterations select from. Importing the body tells which these are."""
+        those that iterations select from. Importing the body tells which these are, or that iterations make bytes."""
         body, strings = self, carried_strings(self.node, self.tensors)
-        while strings is not body.strings:
-            body = replace(self, tensors={**self.tensors, **strings.spans(self.node)}, strings=strings)
-            strings = body.imported({}).strings if strings.before else strings
+        before = strings.before
+        try:
+            while strings is not body.strings:
+                body = replace(self, tensors={**self.tensors, **strings.spans(self.node)}, strings=strings)
+                strings = body.imported({}).strings if strings.before else strings
+        except MadeBytesError:
+            spans = {k: text.spans for k, text in before.items()}
+            return replace(self, tensors={**self.tensors, **spans, **{~k: text.utf8 for k, text in before.items()}})
         return body
 
     def only_written(self, types: Mapping[int, TensorType]) -> dict[int, Node]:
@@ -106,10 +71,14 @@ class LoopBody:
         for k, value in self.tensors.items():
             before, after = tensor_of(value), types[k]
             differs = (before.ndim, before.dtype) != (after.ndim, after.dtype)
-            if differs and self.graph.input[2 + k].name not in read:
+            if differs and self._name(k) not in read:
                 zero = Constant(np.zeros((), after.dtype.to_numpy()))
                 found[k] = self.node.finish(broadcast_to_extents(zero, after.shape, self.node.shapes.inputs))
         return found
+
+    def _name(self, number: int) -> str:
+        """What the body calls a carried value, or the bytes of its strings."""
+        return f"{self._name(~number)}.bytes" if number < 0 else self.graph.input[2 + number].name
 
     def imported(self, varying: Mapping[int, VaryingValue]) -> ImportedBody:
         """The body, where some of what is carried changes its shape."""
@@ -117,7 +86,7 @@ class LoopBody:
         number = Var("number", tensor_type((), "int64"))
         bounds.numbers[number] = ZERO, None if self.trips is None else simplify(maximum(as_index(self.trips) - 1, ZERO))
         variables = {
-            k: varying[k].variables() if k in varying else [Var(graph.input[2 + k].name, value.type)]
+            k: varying[k].variables() if k in varying else [Var(self._name(k), value.type)]
             for k, value in self.tensors.items()
         }
         params = (number, *(var for own in variables.values() for var in own))
@@ -127,79 +96,140 @@ class LoopBody:
         before = len(node.shapes.inputs)
         bounds.loops.append(ImportedLoop(frozenset(params)))
         try:
-            for k, own in variables.items():
-                name = graph.input[2 + k].name
-                value = varying[k].taken(node, own) if k in varying else own[0]
-                bound[name] = self.strings.shown(node, k, value)
+            taken = {k: varying[k].taken(node, own) if k in varying else own[0] for k, own in variables.items()}
+            for k, value in taken.items():
+                if ~k in taken:
+                    node.forms.joined(taken[max(k, ~k)], taken[min(k, ~k)])
+                bound[self._name(k)] = self.strings.shown(node, k, value)
             holds, *results = self.subgraphs.results(graph, bound)
             self.subgraphs.move_out(before, params)
-            return self._parts(varying, params, holds, results, self._born_inside(before))
+            return self._parts(varying, variables, number, holds, results, self.subgraphs.born_inside(before))
         finally:
             bounds.loops.pop()
-
-    def _born_inside(self, before: int) -> frozenset[Symbol]:
-        """The extents that an iteration computes: those of witnesses behind the first ones that lie in the body."""
-        witnesses = (w for w in self.node.shapes.inputs[before:] if w not in self.subgraphs.moved_out)
-        return frozenset(v for witness in witnesses for extent in tensor_of(witness).shape for v in free_vars(extent))
 
     def _parts(
         self,
         varying: Mapping[int, VaryingValue],
-        params: tuple[Var, ...],
+        variables: Mapping[int, Sequence[Var]],
+        iteration: Var,
         holds: Value,
         results: Sequence[Value],
         inner: frozenset[Symbol],
     ) -> ImportedBody:
         node = self.node
-        values = {k: _tensor(node, results[k], "carries") for k in self.tensors}
-        handed, strings = self.strings.handed_on(node, values, params, self.subgraphs)
-        carried: list[Node] = []
+        made = CarriedParts([iteration])
+        ends = _tensor(node, holds, "gives, for a condition,")
+        node.forms.check_plain([ends], f"a body, {self.graph.name!r}, gives, for a condition,")
+        params = (iteration, *(var for own in variables.values() for var in own))
+        handed, strings = self._handed_on(results, params)
         types: dict[int, TensorType] = {}
-        for k in self.tensors:
-            value = self._as_declared(handed[k], self.graph.output[1 + k])
-            value = _as_element(node, value, tensor_of(self.tensors[k]))
+        for k, before in self.tensors.items():
+            value = handed[k] if k < 0 else self._as_declared(handed[k], self.graph.output[1 + k], inner)
+            value = _as_element(node, value, tensor_of(before))
             types[k] = tensor_of(value)
-            carried += varying[k].put(node, value) if k in varying else [value]
+            if (changes := varying.get(k)) is None:
+                made.add(variables[k], [before], [value])
+            else:
+                made.add(variables[k], changes.first(node, before), changes.put(node, variables[k], value))
+        appended, appended_texts = self._appended(results, params, inner, made)
+        rows = [row for each in appended.values() for row in each.rows]
+        stacked, texts = self._stacked(results, params, inner, len(rows), made)
+        rows += stacked
+        known = [row for row in rows if self.trips is not None and not has_born_extents(row, inner)]
+        grown = {number: grown_rows(node, row, inner) for number, row in enumerate(rows) if row not in known}
+        for number, each in grown.items():
+            own = each.variables(f"rows{number}")
+            made.add(own, each.first(node), each.put(node, iteration, own, rows[number]))
+        for k, sequence in appended.items():
+            if sequence.grown is not None:
+                own = sequence.grown.variables(f"sequence{k}")
+                made.add(own, sequence.grown.first(node), sequence.grown.put(node, own, sequence.elements))
+        return ImportedBody(
+            node,
+            varying,
+            tuple(made.params),
+            made.first,
+            ends,
+            made.given,
+            known,
+            grown,
+            appended,
+            types,
+            strings,
+            appended_texts,
+            texts,
+        )
+
+    def _handed_on(self, results: Sequence[Value], params: Sequence[Var]) -> tuple[dict[int, Node], CarriedStrings]:
+        """What the body gives for carried values, of strings their spans, and their bytes where iterations make them;
+        and the other strings."""
+        node = self.node
+        values = {k: _tensor(node, results[k], "carries") for k in self.tensors if k >= 0}
+        made = {k for k in values if ~k in self.tensors}
+        others = {k: value for k, value in values.items() if k not in made}
+        handed, strings = self.strings.handed_on(node, others, params, self.subgraphs)
+        for k in made:
+            if (text := node.forms.strings_of(values[k])) is None:
+                raise node.unsupported("a body that hands on numbers where it took strings")
+            own = with_own_bytes(node, text)
+            handed |= {k: own.spans, ~k: own.utf8}
+        return handed, strings
+
+    def _appended(
+        self, results: Sequence[Value], params: Sequence[Var], inner: Set[Symbol], made: CarriedParts
+    ) -> tuple[dict[int, Appended], dict[int, Bytes]]:
+        """What an iteration appends to each sequence, and the bytes of those of strings."""
+        node = self.node
         appended: dict[int, Appended] = {}
-        appended_texts: dict[int, Node] = {}
-        rows: list[Node] = []
+        texts: dict[int, Bytes] = {}
         for k in self.sequences:
             added = results[k]
             if not isinstance(added, Growing):
                 raise node.unsupported(f"a loop that hands on {value_text(added)} and not what it was given, longer,")
-            (plain,), text = node.forms.apart(added)
-            if text is not None:
-                appended_texts[k] = self.subgraphs.bytes_outside(node, text, params)
-            appended[k], own = appended_rows(node, tuple(map(node.finish, plain.added)), inner)
-            rows += own
-        ends = _tensor(node, holds, "gives, for a condition,")
-        node.forms.check_plain([ends], f"a body, {self.graph.name!r}, gives, for a condition,")
-        first_row = len(self.tensors) + len(self.sequences)
-        texts: dict[int, Node] = {}
-        for number, result in enumerate(results[first_row:], 1 + first_row):
-            row = _tensor(node, result, "stacks")
-            row, utf8 = outside_spans(node, row, params, self.subgraphs)
+            (plain,), utf8 = node.forms.apart(added)
+            elements = [*map(node.finish, plain.added)]
             if utf8 is not None:
-                texts[len(rows)] = utf8
-            node.forms.check_no_maps([row], f"a body, {self.graph.name!r}, gives")
-            rows.append(self._row(row, self.graph.output[number], inner))
-        first = tuple(varying[k].put(node, value) if k in varying else (value,) for k, value in self.tensors.items())
-        return ImportedBody(
-            node, varying, params, first, ends, carried, rows, appended, types, strings, texts, appended_texts
-        )
+                elements, texts[k] = self._spans([StringTensor(each, utf8) for each in elements], params, made)
+            appended[k] = appended_of(node, elements, inner)
+        return appended, texts
 
-    def _row(self, row: Node, declared: ValueInfoProto, inner: frozenset[Symbol]) -> Node:
-        row = self._as_declared(row, declared)
-        if inner & {v for extent in tensor_of(row).shape for v in free_vars(extent)}:
-            raise self.node.unsupported(f"stacking rows of {row.type}, whose extents are those of one iteration,")
-        return row
+    def _stacked(
+        self, results: Sequence[Value], params: Sequence[Var], inner: Set[Symbol], before: int, made: CarriedParts
+    ) -> tuple[list[Node], dict[int, Bytes]]:
+        """The rows that an iteration gives, and the bytes of those of strings, by their numbers behind those
+        ``before``."""
+        first = sum(k >= 0 for k in self.tensors) + len(self.sequences)
+        rows: list[Node] = []
+        texts: dict[int, Bytes] = {}
+        for number, result in enumerate(results[first:], 1 + first):
+            row = _tensor(self.node, result, "stacks")
+            if (text := self.node.forms.strings_of(row)) is not None:
+                (row,), texts[before + len(rows)] = self._spans([text], params, made)
+            self.node.forms.check_no_maps([row], f"a body, {self.graph.name!r}, gives")
+            rows.append(self._as_declared(row, self.graph.output[number], inner))
+        return rows, texts
 
-    def _as_declared(self, result: Node, declared: ValueInfoProto) -> Node:
+    def _spans(
+        self, texts: Sequence[StringTensor], params: Sequence[Var], made: CarriedParts
+    ) -> tuple[list[Node], Bytes]:
+        """The spans of strings of the same bytes, and these bytes; of bytes that an iteration makes the spans among
+        those of all iterations, which the loop collects."""
+        node = self.node
+        utf8 = node.finish(texts[0].utf8)
+        if not self.subgraphs.depends_on(utf8, params):
+            return [node.finish(text.spans) for text in texts], self.subgraphs.bytes_outside(node, utf8, params)
+        grown = GrownBytes(node.shapes.new_segment())
+        (handle,) = own = grown.variables(f"strings{len(made.params)}")
+        after, spans = grown.put(node, handle, texts)
+        made.add(own, grown.first(node), [after])
+        return spans, grown
+
+    def _as_declared(self, result: Node, declared: ValueInfoProto, inner: Set[Symbol]) -> Node:
         """A result with the extents that the body is declared to give, where an iteration computes them."""
         dims = declared.type.tensor_type.shape.dim
         for axis, extent in enumerate(tensor_of(result).shape if len(dims) == tensor_of(result).ndim else ()):
             number = declared_extent(dims[axis])
-            if isinstance(number, int) and self.node.shapes.bounds.most.keys() & set(free_vars(extent)):
+            if isinstance(number, int) and inner & set(free_vars(extent)):
                 result = assume_extent(result, axis, as_index(number), self.node.shapes.inputs)
         return self.node.finish(result)
 

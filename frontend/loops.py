@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import GraphProto
@@ -13,16 +13,19 @@ from ..graph.node import Constant, Node
 from ..ir.constants import MAX_INDEX, ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.makers import as_index
+from ..ir.simplify import simplify
 from ..ops.definition.extent_formulas import as_formulas
 from ..ops.families.assume_extent import assume_extent
-from ..ops.families.binary import maximum, minimum
-from ..ops.families.cast import cast
+from ..ops.families.binary import minimum
 from ..ops.families.loop import LoopAttrs, loop_call, with_unused
 from ..ops.families.open_extents import open_slice
 from ..ops.families.reshape import expand_dims, reshape, squeeze
-from .appending import with_appended
-from .counting import counting_body, is_repeatable
+from ..ops.families.select import where
+from .appending import of_stacks, with_appended
+from .imported_body import ImportedBody
+from .integers import integers
 from .loop_body import LoopBody
+from .made_strings import GrownBytes
 from .onnx_node import OnnxNode
 from .subgraphs import MOST_ITERATIONS, Subgraphs, as_scalar, check_counts, graph_attribute, is_true
 from .unrolled import unrolled
@@ -56,21 +59,12 @@ def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
 
 
 def _looped(
-    node: OnnxNode,
-    graph: GraphProto,
-    carried: Sequence[Value],
-    trips: int | Expr | None,
-    subgraphs: Subgraphs,
-    counted: bool = True,
+    node: OnnxNode, graph: GraphProto, carried: Sequence[Value], trips: int | Expr | None, subgraphs: Subgraphs
 ) -> Sequence[Value]:
     """A Loop as one call. Without a condition, what the body gives for one is not looked at. Of a sequence it carries
-    what is appended. Iterations may be ``counted`` before, where memory for so many is needed and nothing tells."""
+    what is appended."""
     tensors = {k: value for k, value in enumerate(carried) if isinstance(value, Node)}
     sequences = {k: _carried_sequence(node, k, value) for k, value in enumerate(carried) if k not in tensors}
-    if trips is None and (sequences or len(graph.output) > len(carried) + 1):
-        rows = node.proto.output[len(tensors)] if len(node.proto.output) > len(tensors) else ""
-        stacking = f"stacking rows (output {len(tensors)}, {rows!r})"
-        trips = _born_trips(node, graph, carried, subgraphs, stacking, counted)
     body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs).with_strings()
     tensors = {**body.tensors}
     imported = body.imported({})
@@ -79,21 +73,17 @@ def _looped(
         body = replace(body, tensors=tensors)
         imported = body.imported({})
     if any(imported.types[k] is not value.type for k, value in tensors.items()):
-        if trips is None:
-            trips = _born_trips(node, graph, carried, subgraphs, "a carried value that changes its shape", counted)
-        body = replace(body, trips=trips)
-        varying = find_varying(
-            node, tensors, imported.types, lambda varying: body.imported(varying).types, as_index(trips)
-        )
-        imported = body.imported(varying)
+        imported = body.imported(find_varying(node, tensors, imported.types, lambda found: body.imported(found).types))
     condition = node.get(1)
     conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
     results = [*imported.carried, *imported.rows]
     if conditional:
         results = [as_scalar(imported.holds), *results]
     function, captured = subgraphs.function(graph, imported.params, results)
-    first = [part for value in imported.first for part in value]
+    first = imported.first
     limit = as_scalar(node[0]) if node.get(0) is not None and trips is None else None
+    if imported.has_born_extents or (conditional and imported.rows):
+        limit = _where_branches_are_taken(node, limit)
     formula, tellers = _formula(trips, subgraphs, (limit is not None) + conditional + len(first) + len(captured))
     attrs = LoopAttrs(
         with_unused(function, tellers),
@@ -105,12 +95,53 @@ def _looped(
     )
     begin = as_scalar(condition) if condition is not None and conditional else None
     found = loop_call(attrs, limit, begin, first, (), (*captured, *tellers))
-    last = dict(zip(tensors, imported.last(found[: len(first)]), strict=True))
-    stacks = iter(imported.as_shown(_reached(node, found, len(first), conditional)))
+    parts = iter(found[: len(first)])
+    last = imported.last(parts)
+    imported = imported.with_bytes(parts)
     made: dict[int, Value] = {k: _of_iterations(node, v, found[-1]) if k in written else v for k, v in last.items()}
+    count = _Count(node, found[-1], None if conditional else trips)
+    rows = _reached(node, found[len(first) : -1], count) if conditional else found[len(first) : -1]
+    stacks = iter(imported.stacks(parts, rows, count))
     for k, sequence in sequences.items():
-        made[k] = with_appended(node, sequence, imported.appended[k], stacks, imported.appended_texts.get(k))
+        made[k] = _with_appended(node, imported, k, sequence, parts, stacks, count)
     return [*(made[k] for k in range(len(carried))), *stacks]
+
+
+@dataclass(slots=True, eq=False)
+class _Count:
+    """The number of iterations that a loop had, as an extent, which is only computed if it is asked for. Mutable."""
+
+    node: OnnxNode
+    found: Node
+    known: int | Expr | None
+
+    def __call__(self) -> Expr:
+        if self.known is None:
+            (self.known,) = self.node.extents_of(reshape(self.found, (1,)), "the number of iterations")
+        return as_index(self.known)
+
+
+def _with_appended(
+    node: OnnxNode,
+    imported: ImportedBody,
+    number: int,
+    sequence: SequenceValue,
+    parts: Iterator[Node],
+    stacks: Iterator[Node],
+    count: _Count,
+) -> SequenceValue:
+    """A carried sequence with what iterations have appended to it."""
+    appended = imported.appended[number]
+    if not appended.elements:
+        return sequence
+    if appended.grown is None:
+        added = of_stacks(node, [next(stacks) for _ in appended.elements])
+    else:
+        own = [node.finish(next(parts)) for _ in appended.grown.variables("")]
+        added = appended.grown.taken(node, own, simplify(count() * len(appended.elements)))
+    utf8 = imported.appended_texts.get(number)
+    assert not isinstance(utf8, GrownBytes)
+    return with_appended(node, sequence, added, utf8)
 
 
 def _of_iterations(node: OnnxNode, value: Node, count: Node) -> Node:
@@ -131,14 +162,18 @@ def _carried_sequence(node: OnnxNode, number: int, value: Value) -> SequenceValu
     return value
 
 
-def _reached(node: OnnxNode, found: Sequence[Node], carried: int, conditional: bool) -> Sequence[Node]:
+def _where_branches_are_taken(node: OnnxNode, limit: Node | None) -> Node | None:
+    """The most iterations, 0 where a branch is not taken that the loop stands in: what a loop gives that has extents of
+    the run is computed before the branch."""
+    for condition in node.shapes.conditions:
+        limit = node.finish(where(condition, integers(MAX_INDEX) if limit is None else limit, integers(0)))
+    return limit
+
+
+def _reached(node: OnnxNode, stacks: Sequence[Node], count: _Count) -> Sequence[Node]:
     """What the loop stacks, of as many rows as it had iterations."""
-    stacks = found[carried:-1]
-    if not stacks or not conditional:
-        return stacks
-    *stacks, count = map(node.finish, found[carried:])
-    (rows,) = node.extents_of(reshape(count, (1,)), "the number of iterations")
-    return [open_slice(made, 0, ZERO, rows, node.shapes.inputs) for made in stacks]
+    inputs = node.shapes.inputs
+    return [open_slice(node.finish(made), 0, ZERO, count(), inputs) for made in stacks]
 
 
 def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
@@ -152,39 +187,6 @@ def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
     if isinstance(trips, Expr):
         return trips
     return max(0, int(trips)) if int(trips) <= MAX_INDEX else None
-
-
-def _born_trips(
-    node: OnnxNode, graph: GraphProto, carried: Sequence[Value], subgraphs: Subgraphs, what: str, counted: bool
-) -> int | Expr:
-    """The most iterations as a dimension that the run computes before the loop: there is memory for what so many
-    give."""
-    most = node.get(0)
-    before = len(node.shapes.inputs)
-    if most is not None and not isinstance(most, Constant):
-        count: Node = maximum(cast(reshape(most, (1,)), "int64"), Constant(np.zeros(1, np.int64)))
-    elif counted:
-        count = _counted(node, graph, carried, subgraphs, what)
-    else:
-        raise _has_no_most(node, what)
-    (trips,) = node.extents_of(count, "the most iterations")
-    subgraphs.move_out(before)
-    return trips
-
-
-def _counted(node: OnnxNode, graph: GraphProto, carried: Sequence[Value], subgraphs: Subgraphs, what: str) -> Node:
-    """How often a loop goes round: by a loop before it, of what decides that."""
-    body, kept = counting_body(graph)
-    values = [carried[k] for k in kept]
-    if node.get(1) is None or not is_repeatable(body) or not all(isinstance(value, Node) for value in values):
-        raise _has_no_most(node, what)
-    *_, count = _looped(node, body, [*values, Constant(np.array(0))], None, subgraphs, counted=False)
-    assert isinstance(count, Node)
-    return reshape(count, (1,))
-
-
-def _has_no_most(node: OnnxNode, what: str) -> ModelError:
-    return node.unsupported(f"{what} of a loop that has no most iterations (input 0)")
 
 
 def _formula(trips: int | Expr | None, subgraphs: Subgraphs, first: int) -> tuple[int | str | None, tuple[Node, ...]]:

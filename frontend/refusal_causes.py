@@ -24,3 +24,7 @@ class ConsequentError(ModelError):
 
 class RanksDifferError(ModelError):
     """The branches of a node give tensors of different ranks for a result."""
+
+
+class MadeBytesError(ModelError):
+    """Strings are of bytes that an iteration of a loop makes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from onnx import GraphProto
@@ -11,13 +11,19 @@ from ..graph.node import Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ir.constants import const_int
 from ..ir.expr import Expr
+from ..ir.expr import Var as Symbol
+from ..ir.simplify import simplify
 from ..ops.definition.relations import normalize_axis
 from ..ops.families.assume_extent import assume_extent
+from ..ops.families.binary import subtract
+from ..ops.families.gather import take
 from ..ops.families.loop import LoopAttrs, loop_call
 from ..ops.families.loops import scan
 from ..ops.families.transpose import transpose
+from . import ragged
 from .carried_strings import CarriedStrings, Part, carried_strings, outside_spans
 from .onnx_node import OnnxNode
+from .stacking import grown_rows, has_born_extents
 from .subgraphs import Subgraphs, check_counts, graph_attribute
 from .values import Value
 
@@ -68,38 +74,58 @@ def _scanned(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node
     spans = [value if text is None else text.spans for value, text in zip(scan.sliced, texts, strict=True)]
     sliced = [_axis_first(value, axis) for value, axis in zip(spans, scan.sliced_axes, strict=True)]
     rows = [(_row(value), None if text is None else text.utf8) for value, text in zip(sliced, texts, strict=True)]
-    states, params, results = _states_that_stay(node, scan, rows, subgraphs)
-    function, captured = subgraphs.function(scan.graph, params, [part for part, _ in results])
+    states, params, results, inner = _states_that_stay(node, scan, rows, subgraphs)
+    given, own_rows = [part for part, _ in results[: len(states)]], [part for part, _ in results[len(states) :]]
+    grown = {k: grown_rows(node, row, inner) for k, row in enumerate(own_rows) if has_born_extents(row, inner)}
+    first, carried = [*states], [*params[1 : 1 + len(states)]]
+    for k, each in grown.items():
+        own = each.variables(f"rows{k}")
+        carried += own
+        first += each.first(node)
+        given += each.put(node, params[0], own, own_rows[k])
+    known = [k for k in range(len(own_rows)) if k not in grown]
+    function, captured = subgraphs.function(
+        scan.graph,
+        [params[0], *carried, *params[1 + len(states) :]],
+        [*given, *(own_rows[k] for k in known)],
+    )
     attrs = LoopAttrs(
         function,
-        carried=len(states),
+        carried=len(first),
         sliced=tuple(scan.sliced_back),
-        stacked=tuple(scan.stacked_back),
-        trips=f"x{len(states)}_0",
+        stacked=tuple(scan.stacked_back[k] for k in known),
+        trips=f"x{len(first)}_0",
     )
-    found = loop_call(attrs, None, None, states, sliced, captured)[:-1]
-    stacks = map(_first_axis_at, found[len(states) :], scan.stacked_axes)
-    given = map(node.finish, (*found[: len(states)], *stacks))
-    return [forms.joined(value, utf8) for value, (_, utf8) in zip(given, results, strict=True)]
+    found = loop_call(attrs, None, None, first, sliced, captured)[:-1]
+    parts, stacked = iter(found[len(states) : len(first)]), dict(zip(known, found[len(first) :], strict=True))
+    for k, each in grown.items():
+        own_parts = [node.finish(next(parts)) for _ in each.variables("")]
+        made = each.taken(node, own_parts, tensor_of(sliced[0]).shape[0])
+        stacked[k] = _backwards(node, made) if scan.stacked_back[k] else made
+    stacks = (_first_axis_at(stacked[k], axis) for k, axis in enumerate(scan.stacked_axes))
+    last = map(node.finish, (*found[: len(states)], *stacks))
+    return [forms.joined(value, utf8) for value, (_, utf8) in zip(last, results, strict=True)]
 
 
 def _states_that_stay(
     node: OnnxNode, scan: _Scan, rows: Sequence[tuple[TensorType, Node | None]], subgraphs: Subgraphs
-) -> tuple[Sequence[Node], tuple[Var, ...], list[Part]]:
+) -> tuple[Sequence[Node], tuple[Var, ...], list[Part], Set[Symbol]]:
     """The states before a Scan, the parameters of its body, and what that gives: states of the types that they have
-    before, and of strings of the same bytes. As the standard lets none change, each run checks that extents are those
-    that an iteration gives where these are known better, and that what an iteration gives has extents that were there
-    before."""
+    before, and of strings of the same bytes; and the extents that an iteration computes. As the standard lets none
+    change, each run checks that extents are those that an iteration gives where these are known better, and that what
+    an iteration gives has extents that were there before."""
     given = dict(enumerate(scan.states))
     strings = carried_strings(node, given)
     states = [*{**given, **strings.spans(node)}.values()]
     while True:
+        before = len(node.shapes.inputs)
         params, results = _results(node, scan, states, strings, rows, subgraphs)
         handed, wider = strings.handed_on(node, dict(enumerate(results[: len(states)])), params, subgraphs)
         if wider is not strings:
             strings = wider
             states = [*{**dict(enumerate(states)), **strings.spans(node)}.values()]
             continue
+        inner = subgraphs.born_inside(before)
         better = [_as_after(node, *each) for each in zip(states, handed.values(), strict=True)]
         if all(new is old for new, old in zip(better, states, strict=True)):
             stay = [_as_before(node, *each) for each in zip(states, handed.values(), strict=True)]
@@ -108,6 +134,7 @@ def _states_that_stay(
                 states,
                 params,
                 [*kept, *(outside_spans(node, row, params, subgraphs) for row in results[len(states) :])],
+                inner,
             )
         states = better
 
@@ -157,6 +184,13 @@ def _differing(before: Node, after: Node) -> Sequence[tuple[int, Expr]]:
 def _row(value: Node) -> TensorType:
     kind = tensor_of(value)
     return TensorType(kind.shape[1:], kind.dtype)
+
+
+def _backwards(node: OnnxNode, rows: Node) -> Node:
+    """The rows from the last one on."""
+    count = tensor_of(rows).shape[0]
+    last = node.shapes.stand_for([simplify(count - 1)], scalar=True)
+    return node.finish(take(rows, node.finish(subtract(last, ragged.numbers_below(node, count))), 0))
 
 
 def _axis_first(value: Node, axis: int) -> Node:

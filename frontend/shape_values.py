@@ -57,6 +57,13 @@ class ShapeValues:
         self._known: dict[Node, Extents] = {}
         self._told: dict[Expr, None] = {}
         self._born: dict[Node, tuple[Expr, ...]] = {}
+        self._data: dict[Node, Node] = {}
+        self._segments = 0
+
+    def new_segment(self) -> int:
+        """The number of a segment that nothing else of the model has."""
+        self._segments += 1
+        return self._segments - 1
 
     def stand_for(self, extents: Sequence[Expr], scalar: bool = False) -> Node:
         """A vector of int64, or one number if ``scalar``: a constant if all extents are numbers."""
@@ -103,7 +110,7 @@ class ShapeValues:
             data = values if tensor_of(values).dtype is INT64 else cast(values, "int64")
             for condition in self.conditions:
                 data = finish(where(condition, data, Constant(np.zeros(1, np.int64))))
-            witness = finish(born_extents(self.as_data(data), names, meaning))
+            witness = finish(born_extents(data, names, meaning))
             self._born[values] = tensor_of(witness).shape
         return self._born[values]
 
@@ -155,19 +162,21 @@ class ShapeValues:
             facts = facts.with_condition(extent >= 0)
         return facts
 
-    def as_data(self, root: Node, is_done: Callable[[Node], bool] = lambda _: False) -> Node:
-        """A finished graph in which calls compute what nodes stand for; but for nodes that ``is_done`` holds of, and
-        those behind them."""
-
-        done: dict[Node, Node] = {}
-        for node in post_order(root, is_done):
-            if is_done(node):
-                done[node] = node
+    def as_data(self, root: Node) -> tuple[Node, list[tuple[Node, Node]]]:
+        """A finished graph in which calls compute what nodes stand for; and what has become of nodes for the first
+        time, in an order of computation: the next graph has the same in place of them."""
+        new: list[tuple[Node, Node]] = []
+        for node in post_order(root, self._data.__contains__):
+            if node in self._data:
                 continue
             values = self._known.get(node)
-            computed = None if values is None else self._computed(values, tensor_of(node))
-            done[node] = with_inputs(node, tuple(done[n] for n in inputs(node))) if computed is None else computed
-        return done[root]
+            made = None if values is None else self._computed(values, tensor_of(node))
+            if made is None:
+                made = with_inputs(node, tuple(self._data[used] for used in inputs(node)))
+            self._data[node] = made
+            self._data.setdefault(made, made)
+            new.append((node, made))
+        return self._data[root], new
 
     def _computed(self, values: Extents, kind: TensorType) -> Node | None:
         numbers = [v for v in values.ravel() if not isinstance(v, bool)]

@@ -14,10 +14,13 @@ from ..graph.closure import closed
 from ..graph.node import Constant, Function, Node, Var, tensor_of
 from ..graph.visit import post_order
 from ..ir.constants import ONE, const_int
+from ..ir.contents import free_vars
+from ..ir.expr import Var as Symbol
 from ..ops.families.assume_extent import assume_extent
 from ..ops.families.reshape import reshape
 from .onnx_node import OnnxNode
 from .output_forms import OutputForms
+from .refusal_causes import MadeBytesError
 from .shape_values import ShapeValues
 from .string_values import bytes_joined_in
 from .survey import Survey
@@ -33,11 +36,13 @@ Closed: TypeAlias = tuple[Function, tuple[Node, ...]]
 class Subgraphs:
     """How the subgraphs of a node are imported. ``results`` gives the outputs of one where values are bound to names;
     ``named`` is a value of the graph that the node stands in; ``is_outside`` holds of the nodes of the graphs around,
-    those in ``moved_out`` among them, which bodies have no part in. Mutable: that set."""
+    those in ``moved_out`` among them, which bodies have no part in; ``as_data`` is as for ``FinishedNodes``. Mutable:
+    that set."""
 
     results: Callable[[GraphProto, Mapping[str, Value]], list[Value]]
     named: Callable[[str], Value | None]
     is_outside: Callable[[Node], bool]
+    as_data: Callable[[Node], Node]
     shapes: ShapeValues
     moved_out: set[Node]
     forms: OutputForms
@@ -74,25 +79,35 @@ class Subgraphs:
             if not any(node in params for node in post_order(witness, self.is_outside)):
                 self.moved_out.add(witness)
 
+    def born_inside(self, before: int) -> frozenset[Symbol]:
+        """The extents that a body computes: those of witnesses behind the first ``before`` ones that lie in it."""
+        witnesses = (witness for witness in self.shapes.inputs[before:] if witness not in self.moved_out)
+        return frozenset(v for witness in witnesses for extent in tensor_of(witness).shape for v in free_vars(extent))
+
     def are_outside(self, utf8: Node) -> bool:
         """Whether bytes are known, lie outside of the body, or are joined from such."""
         return all(isinstance(leaf, Constant) or self.is_outside(leaf) for leaf in bytes_joined_in(utf8))
 
+    def depends_on(self, value: Node, params: Sequence[Var]) -> bool:
+        """Whether parameters of the body have a part in a value."""
+        return any(inner in params for inner in post_order(value, self.is_outside))
+
     def bytes_outside(self, node: OnnxNode, utf8: Node, params: Sequence[Var]) -> Node:
         """The bytes of strings that the body of a loop gives, which are joined before the loop, if at all. Raises
-        ``ModelError`` for those that depend on the parameters of the body."""
+        ``MadeBytesError`` for those that depend on the parameters of the body."""
         utf8 = node.finish(utf8)
-        if any(inner in params for inner in post_order(utf8, self.is_outside)):
-            raise node.unsupported(
-                "handing on strings whose bytes an iteration makes, from a loop that is a Scan, ends by a condition of "
-                f"the run, or has a number of iterations that is not known or above {MOST_ITERATIONS},"
-            )
-        self.moved_out.add(utf8)
+        if self.depends_on(utf8, params):
+            raise MadeBytesError(f"{node}: strings that iterations make are carried, stacked and appended by Loop only")
+        self.keep_outside(utf8)
         return utf8
+
+    def keep_outside(self, node: Node) -> None:
+        """Have a node lie outside of the body, which none of its parameters have a part in."""
+        self.moved_out.update((node, self.as_data(node)))
 
     def function(self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node]) -> Closed:
         """The function of a subgraph that gives these results, of strings their spans."""
-        computed = [self.shapes.as_data(result, self.is_outside) for result in results]
+        computed = [self.as_data(result) for result in results]
         return closed(graph.name or "body", params, computed, self.is_outside)
 
 

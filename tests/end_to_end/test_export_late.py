@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 import loopwright as lw
 
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic"]
-OK, BAD_ARGUMENT, TOO_SMALL = 0, -2, -4
+OK, NO_MEMORY, BAD_ARGUMENT, TOO_SMALL = 0, -1, -2, -4
 INT64, FLOAT = TensorProto.INT64, TensorProto.FLOAT
 PROGRAM = r"""
 #include "net.h"
@@ -62,6 +62,28 @@ def chosen():
     )
 
 
+def growing():
+    """x, doubled m times, and sums of the numbers below k, a row an iteration."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["c"], ["d"]),
+            helper.make_node("Concat", ["a", "a"], ["b"], axis=0),
+            helper.make_node("Range", ["zero", "count", "one"], ["r"]),
+            helper.make_node("CumSum", ["r", "zero"], ["row"]),
+            helper.make_node("Identity", ["count"], ["again"]),
+        ],
+        "body",
+        [value("i", [], INT64), value("c", [], TensorProto.BOOL), value("a", None), value("count", [], INT64)],
+        [value("d", [], TensorProto.BOOL), value("b", None), value("again", [], INT64), value("row", [None], INT64)],
+    )
+    stored = [helper.make_tensor(name, INT64, [], [number]) for name, number in (("zero", 0), ("one", 1))]
+    loop = helper.make_node("Loop", ["m", "", "x", "k"], ["y", "last", "rows"], body=body)
+    inputs = [value("x", ["n"]), value("m", [], INT64), value("k", [], INT64)]
+    graph = helper.make_graph([loop], "net", inputs, [value("y", [None]), value("rows", [None, None], INT64)], stored)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return lw.compile(model, jobs=1)
+
+
 class Program:
     """A shared library, called as C would; late outputs by their dtypes and ranks."""
 
@@ -103,6 +125,27 @@ class Program:
 
     def close(self):
         self.code.net_destroy(self.context)
+
+
+def test_loops_have_memory_grow(tmp_path):
+    """It stays between runs, each context has its own, and where there is none the next run is right again."""
+    library = growing()
+    net = Program(library, tmp_path, [(np.float32, 1), (np.int64, 2)])
+    other = ctypes.c_void_p()
+    assert net.code.net_create(ctypes.byref(other), 1) == OK
+    x = np.arange(3, dtype=np.float32)
+    for m, k in ((0, 4), (1, 4), (10, 1000), (2, 1 << 46), (3, 1 << 50), (2, 3), (0, 0), (12, 2)):
+        code, _, found = net.run([x, np.array(m), np.array(k)], [len(x)])
+        if k >= 1 << 46:
+            assert code == NO_MEMORY if k == 1 << 46 else "how many numbers a range has" in net.message(code)
+            continue
+        assert code == OK
+        np.testing.assert_array_equal(found[0], np.tile(x, 2**m))
+        np.testing.assert_array_equal(found[1], np.tile(np.cumsum(np.arange(k)), (m, 1)) if m else np.zeros((0, 0)))
+        net.context, other = other, net.context
+    net.close()
+    net.context = other
+    net.close()
 
 
 def test_outputs_are_kept_or_fill_what_is_given(tmp_path):

@@ -103,34 +103,141 @@ def test_a_vector_of_strings_grows():
     )
 
 
-def test_iterations_make_strings_where_their_number_is_known():
+def joined_in_turn(n, x):
+    state, rows = x, np.empty((n, len(x)), object)
+    for i in range(n):
+        state = state + x
+        rows[i] = x + state + np.array(str(i), object)
+    return state, rows
+
+
+MADE = """g (int64 n, string[m] x) => (string[m] y, string[k, m] rows) {
+    CONDITION
+    y, rows = Loop (COUNT, CONDITION_NAME, x) <body = b (int64 i, bool go, string[m] s)
+            => (bool on, string[m] t, string[m] row) {
+        ON
+        t = StringConcat (s, x)
+        number = Cast <to = 8> (i)
+        with_both = StringConcat (x, t)
+        row = StringConcat (with_both, number)
+    }>
+}"""
+
+
+@pytest.mark.parametrize("ends", ["open", "known", "condition"])
+def test_iterations_make_strings(ends):
+    """As many as a run says, or four."""
+    source = MADE.replace("COUNT", "" if ends == "condition" else "n")
+    if ends == "condition":
+        start = "zero = Constant <value = int64 {0}> ()\n    begin = Less (zero, n)"
+        on = "one = Constant <value = int64 {1}> ()\n next = Add (i, one)\n on = Less (next, n)"
+        source = source.replace("CONDITION_NAME", "begin").replace("CONDITION", start).replace("ON\n", f"{on}\n")
+    else:
+        start = "yes = Constant <value = bool {1}> ()"
+        source = (
+            source.replace("CONDITION_NAME", "yes").replace("CONDITION", start).replace("ON\n", "on = Identity (go)\n")
+        )
+    if ends == "known":
+        source = source.replace("int64 n, ", "").replace(start, f"{start}\n n = Constant <value = int64 {{4}}> ()")
+        check(source, {"x": text(*WORDS)}, {"x": text("ü")}, expected=lambda x: joined_in_turn(4, x))
+    else:
+        calls = [trips(n, x=text(*x)) for n in (0, 1, 7, 100) for x in (WORDS, ("ü",))]
+        check(source, *calls, expected=joined_in_turn)
+
+
+def whispered(n, x, z, c):
+    state = x
+    for _ in range(n):
+        state = np.where(c, z + np.array(",", object) + state, x)
+    return (state,)
+
+
+def test_made_strings_take_the_place_of_others_and_are_chosen_among_them():
+    """What a string was made of is not kept: as many bytes are held as there are in use."""
     check(
-        """g (string[m] x) => (string[m] y, string[k, m] rows) {
+        """g (int64 n, string[m] x, string[m] z, bool[m] c) => (string[m] y) {
             yes = Constant <value = bool {1}> ()
-            n = Constant <value = int64 {4}> ()
-            y, rows = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s)
-                    => (bool on, string[m] t, string[m] row) {
+            y = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s) => (bool on, string[m] t) {
                 on = Identity (go)
-                t = StringConcat (s, x)
-                row = StringConcat (x, t)
+                comma = Constant <value_string = ","> ()
+                before = StringConcat (z, comma)
+                longer = StringConcat (before, s)
+                t = Where (c, longer, x)
             }>
         }""",
-        {"x": text(*WORDS)},
-        {"x": text("ü")},
+        *(
+            trips(n, x=text("a", "bé", ""), z=text("q", "", "ñ"), c=np.array([True, False, True]))
+            for n in (0, 1, 2, 50)
+        ),
+        expected=whispered,
     )
 
 
-def test_strings_that_iterations_make_need_a_known_number_of_iterations():
-    model = model_of(
+def test_a_loop_appends_strings_that_it_makes_to_a_sequence():
+    check(
+        """g (int64 n, string[m] x, string[p] z) => (seq(string[q]) y, string[r] joined) {
+            yes = Constant <value = bool {1}> ()
+            start = SequenceConstruct (z)
+            y = Loop (n, yes, start) <body = b (int64 i, bool go, seq(string[q]) s) => (bool on, seq(string[q]) t) {
+                on = Identity (go)
+                zero = Constant <value = int64[1] {0}> ()
+                one = Constant <value = int64[1] {1}> ()
+                at = Reshape (i, one)
+                end = Add (at, one)
+                part = Slice (x, zero, end)
+                number = Cast <to = 8> (i)
+                made = StringConcat (part, number)
+                u = SequenceInsert (s, part)
+                t = SequenceInsert (u, made)
+            }>
+            joined = ConcatFromSequence <axis = 0> (y)
+        }""",
+        *(trips(n, x=text(*WORDS), z=text("ä", "b")) for n in (1, 2, 5)),
+    )
+
+
+def test_loops_that_make_strings_within_each_other():
+    check(
         """g (int64 n, string[m] x) => (string[m] y) {
             yes = Constant <value = bool {1}> ()
             y = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s) => (bool on, string[m] t) {
                 on = Identity (go)
-                t = StringConcat (s, x)
+                also = Constant <value = bool {1}> ()
+                t = Loop (i, also, s) <body = inner (int64 j, bool g, string[m] p) => (bool h, string[m] q) {
+                    h = Identity (g)
+                    q = StringConcat (p, x)
+                }>
             }>
+        }""",
+        *(trips(n, x=text("a", "bé", "")) for n in (0, 1, 2, 5)),
+        expected=lambda n, x: (x * (1 + n * (n - 1) // 2),),
+    )
+
+
+def test_iterations_hand_on_what_they_make_of_strings_around_the_loop():
+    check(
+        """g (int64 n, string[m] x, string[m] z) => (string[m] y) {
+            yes = Constant <value = bool {1}> ()
+            y = Loop (n, yes, x) <body = b (int64 i, bool go, string[m] s) => (bool on, string[m] t) {
+                on = Identity (go)
+                t = StringConcat (z, z)
+            }>
+        }""",
+        *(trips(n, x=text("a", "bé", ""), z=text("", "c", "dd")) for n in (0, 1, 3)),
+        expected=lambda n, x, z: (z * 2 if n else x,),
+    )
+
+
+def test_a_scan_makes_no_strings():
+    model = model_of(
+        """g (string[n, m] x) => (string[m] y) {
+            first = Constant <value_strings = ["q"]> ()
+            y = Scan <num_scan_inputs = 1, body = b (string[m] s, string[m] row) => (string[m] t) {
+                t = StringConcat (s, row)
+            }> (first, x)
         }"""
     )
-    with pytest.raises(lw.ModelError, match=r"bytes an iteration makes, from a loop .* iterations that is not known"):
+    with pytest.raises(lw.ModelError, match=r"node 'y' \(Scan\): strings that iterations make are .* by Loop only"):
         lw.from_onnx(model)
 
 

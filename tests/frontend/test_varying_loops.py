@@ -144,18 +144,25 @@ def test_a_loop_in_a_loop_whose_extents_the_outer_one_computes():
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
-def test_what_nothing_bounds_is_refused():
+def test_an_extent_that_nothing_bounds():
+    """As many numbers as iterations so far have doubled, with a sum that has to be in memory."""
     nodes = [
         ONWARDS,
         node("Range", ["zero", "count", "one"], ["r"]),
-        node("ReduceSum", ["r"], ["p"], keepdims=0),
+        node("CumSum", ["r", "zero"], ["sums"]),
+        node("ReduceMax", ["sums"], ["p"], keepdims=0),
         node("Add", ["sum", "p"], ["sum_"]),
-        node("Mul", ["count", "sum_"], ["count_"]),
+        node("Add", ["count", "count"], ["count_"]),
     ]
     stored = {"go": np.array(True), "zero": np.array(0), "one": np.array(1)}
     inputs = [M, info("first_sum", INT, []), info("first_count", INT, [])]
-    with pytest.raises(lw.ModelError, match=r"how many numbers a range has.*inside the body of a loop.*nothing bounds"):
-        engine_of(loop_model(nodes, ["sum", "count"], ["sum_", "count_"], inputs, stored))
+    engine = engine_of(loop_model(nodes, ["sum", "count"], ["sum_", "count_"], inputs, stored))
+    for trips, count in ((0, 3), (1, 3), (12, 2), (3, 1), (5, 1000)):
+        found = engine({"m": np.array(trips), "first_sum": np.array(1), "first_count": np.array(count)})
+        counts = count * 2 ** np.arange(trips)
+        assert [int(value) for value in found] == [1 + sum(n * (n - 1) // 2 for n in counts), count * 2**trips]
+    with pytest.raises(lw.KernelError, match=r"iteration 0: .*how many numbers a range has.*should be 0 or more"):
+        engine({"m": np.array(3), "first_sum": np.array(1), "first_count": np.array(2**62)})
 
 
 def test_one_element_is_a_scalar_or_a_vector_as_before_the_loop():
