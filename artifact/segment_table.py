@@ -3,16 +3,19 @@
 Its address is in the context of a run (``codegen/abi.py``). It has 8-byte words:
 
     grow, owner,                 i8* grow(owner, number, bytes, kept): memory, or null where it is refused
-    (address, bytes) a segment
+    (address, bytes, needed) a segment
 
 ``grow`` has a segment of at least so many bytes, twice as many as before if there is memory for them; the first
-``kept`` bytes stay what they are. Segments stay between runs, so that the next one asks for nothing.
+``kept`` bytes stay what they are. Segments stay between runs, so that the next one asks for nothing. ``needed`` is the
+most that was asked for since somebody has set it to 0.
 """
 
 from __future__ import annotations
 
 GROW_WORDS = 2
-SEGMENT_WORDS = 2
+SEGMENT_WORDS = 3
+NEEDED = 2
+"""A word of a segment, behind the first."""
 
 
 def segment_word(number: int) -> int:

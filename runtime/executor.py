@@ -118,6 +118,8 @@ class Executor:
         """The outputs: new arrays, in the forms that the model gives them, or the arrays of ``out``. ``context`` is the
         executor's, if not given."""
         outputs = self._run(inputs, out, self._context_for(context))
+        if self._segments is not None:
+            self._segments.count_run()
         if out is not None or not (self._forms or self._grouped):
             return outputs
         return self._presented(outputs)
@@ -175,6 +177,8 @@ class Executor:
                 fixed, slots = self._fixed, self._slots(inputs, outputs)
             if code := self._entry(self._context, slots):
                 self._fail(code, slots)
+            if self._segments is not None:
+                self._segments.count_run()
             return outputs if grouped is None else RunOutputs(grouped.values(outputs), grouped.positions)
 
         return run

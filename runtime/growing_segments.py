@@ -12,9 +12,10 @@ import weakref
 
 import numpy as np
 
-from ..artifact.segment_table import segment_word, table_words
+from ..artifact.segment_table import NEEDED, segment_word, table_words
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
+from ..base.idle_memory import IDLE_RUNS, is_ample
 from ..codegen.abi import SEGMENTS
 from .arrays import Array, address_of
 from .stage_memory import Claim
@@ -33,6 +34,7 @@ class GrowingSegments:
         self._count = count
         self._table = np.zeros(table_words(count), np.int64)
         self._segments: dict[int, Array] = {}
+        self._runs = 0
         self._error: BaseException | None = None
         grow = weakref.WeakMethod(self._grow)  # the callback must not keep what keeps it
 
@@ -51,6 +53,19 @@ class GrowingSegments:
     def context(self, threads: bytes) -> bytes:
         """The context of a run that tells where the table is, of one that tells the number of threads."""
         return threads.ljust(SEGMENTS * _WORD, b"\0") + struct.pack("q", address_of(self._table))
+
+    def count_run(self) -> None:
+        """Note that a run is over. Of many, segments that were much larger than all of these needed are given back."""
+        self._runs += 1
+        if self._runs < IDLE_RUNS:
+            return
+        self._runs = 0
+        for number in list(self._segments):
+            word = segment_word(number)
+            if is_ample(int(self._table[word + 1]), int(self._table[word + NEEDED])):
+                self._forget(number)
+            self._table[word + NEEDED] = 0
+        self._claim(self.nbytes)
 
     def drop(self) -> None:
         """Give all of it back; the next run has it anew."""

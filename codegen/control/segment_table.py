@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir as llvm_ir
 
-from ...artifact.segment_table import GROW_WORDS, SEGMENT_WORDS
+from ...artifact.segment_table import GROW_WORDS, NEEDED, SEGMENT_WORDS
 from ...artifact.stage_refusals import MAX_EXTENT
 from ..abi import OUT_OF_MEMORY, SEGMENTS
 from ..entry import element
@@ -29,7 +29,11 @@ class SegmentTable:
         builder = self._builder
         too_many = builder.icmp_unsigned(">", size, llvm_ir.Constant(I64, MAX_EXTENT))
         self._refuse_if(builder.or_(too_many, wrong))
-        have = builder.load(element(builder, self._words(number), 1), typ=I64)
+        words = self._words(number)
+        needed = builder.load(element(builder, words, NEEDED), typ=I64)
+        most = builder.select(builder.icmp_signed(">", size, needed), size, needed)
+        builder.store(most, element(builder, words, NEEDED))
+        have = builder.load(element(builder, words, 1), typ=I64)
         with builder.if_then(builder.icmp_signed(">", size, have), likely=False):
             kind = llvm_ir.FunctionType(PTR, [PTR, I64, I64, I64])
             grow = builder.load(self._table, typ=kind.as_pointer())

@@ -255,7 +255,7 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define ptr @lw.segment(ptr %context, i64 %number) {
   %table.at = getelementptr i8, ptr %context, i64 56
   %table = load ptr, ptr %table.at
-  %words = shl i64 %number, 1
+  %words = mul i64 %number, 3
   %word = add i64 %words, 2
   %at = getelementptr i64, ptr %table, i64 %word
   ret ptr %at

@@ -8,6 +8,7 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import loopwright as lw
+from loopwright.base.idle_memory import IDLE_RUNS
 
 FLOAT, INT, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 NAMES = {np.dtype(np.float32): FLOAT, np.dtype(np.int64): INT, np.dtype(np.bool_): BOOL}
@@ -308,3 +309,14 @@ def test_memory_stays_between_runs_and_is_not_asked_for_again():
         engine({"x": x, "m": count(10)})
         held.append(engine.memory().held)
     assert held[1:] == held[:1] * 4
+
+
+def test_memory_that_many_runs_had_no_need_of_is_given_back():
+    engine = lw.Engine(library_of(doubled()))
+    x = floats(2, 3)
+    engine({"x": x, "m": count(14)})
+    held = engine.memory().held
+    for _ in range(2 * IDLE_RUNS):
+        engine({"x": x, "m": count(2)})
+    assert engine.memory().held < held / 100
+    same(engine({"x": x, "m": count(9)}), [np.tile(x, (2**9, 1))])
