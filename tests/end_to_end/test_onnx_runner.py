@@ -4,14 +4,12 @@ The runner skips what ``is_compatible`` refuses; here that is a failure.
 """
 
 import unittest
-import warnings
-from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 import pytest
+from backend_cases import cases_of, quietly
 from onnx.backend.test import BackendTest
-from onnx.backend.test.case.node import collect_testcases
 
 from loopwright import onnx_backend
 
@@ -26,14 +24,6 @@ ROUNDING = {
 }
 """Which of these pass depends on the processor: on how many numbers are summed at once."""
 UNCOMPARABLE = {"test_loop16_seq_none_cpu": "the runner asks for the length of the scalar in the sequence that it gets"}
-
-
-@contextmanager
-def quietly():
-    """Without the warnings of numpy that come while cases are made."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
 
 
 @cache
@@ -76,8 +66,7 @@ def test_official(official_case):
 
 
 def test_the_sequence_that_the_runner_cannot_compare():
-    with quietly():
-        (case,) = [case for case in collect_testcases("Loop") if case.name == "test_loop16_seq_none"]
+    (case,) = [case for case in cases_of("loop") if case.name == "test_loop16_seq_none"]
     for inputs, (wanted,) in case.data_sets:
         (found,) = onnx_backend.prepare(case.model).run(inputs)
         assert [x.shape for x in found] == [x.shape for x in wanted] == [(), *((n,) for n in range(1, 6))]

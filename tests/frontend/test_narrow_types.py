@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from backend_cases import node_cases, stored
+from backend_cases import cases_of, node_cases, stored
 from onnx import TensorProto, helper, numpy_helper
 from onnx_cases import case, check, each_version, floats, integers, make_model, model_of, run
 
@@ -20,10 +20,11 @@ CASES = [
     case("BitCast", (26,), np.zeros((0, 2), np.uint8), to=TensorProto.INT8, expected=lambda x: x.view(np.int8)),
 ]
 _BACKEND = re.compile(r"(FLOAT8|FLOAT4|INT4|INT2\b|INT2_|e8m0|bitcast|e4m3|e5m2|float4|int4|int2$|blocked)")
+_MODULES = ("bitcast", "cast", "castlike", "dequantizelinear", "quantizelinear")
 
 
 def backend_cases():
-    return [pytest.param(c, id=c.name) for c in node_cases() if _BACKEND.search(c.name)]
+    return {c.name: c for c in cases_of(*_MODULES) if _BACKEND.search(c.name)}
 
 
 @each_version(CASES)
@@ -31,7 +32,12 @@ def test_bits_are_taken_for_another_type(case, version):
     check(case, version)
 
 
-@pytest.mark.parametrize("made", backend_cases())
+@pytest.mark.slow
+def test_no_backend_case_is_missing():
+    assert backend_cases().keys() == {c.name for c in node_cases() if _BACKEND.search(c.name)}
+
+
+@pytest.mark.parametrize("made", [pytest.param(c, id=name) for name, c in backend_cases().items()])
 def test_backend_cases_give_what_onnx_says(made):
     names = [i.name for i in made.model.graph.input]
     for inputs, outputs in made.data_sets:
