@@ -17,6 +17,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,7 @@ def public(body: list[ast.stmt], classes: Classes, owner: ast.ClassDef | None = 
             yield node.name, node
 
 
+@cache
 def docstrings() -> dict[str, str | None]:
     """The docstrings of the package, None where one is missing, by file and name."""
     trees = modules()
@@ -99,9 +101,6 @@ def docstrings() -> dict[str, str | None]:
         for path, tree in trees.items()
         for name, node in public(tree.body, classes)
     }
-
-
-DOCSTRINGS = docstrings()
 
 
 def fault(docstring: str) -> str | None:
@@ -119,12 +118,12 @@ def fault(docstring: str) -> str | None:
 
 
 def test_all_that_is_public_has_a_docstring():
-    assert len(DOCSTRINGS) > 3000  # else this looks in the wrong place
-    assert [name for name, docstring in DOCSTRINGS.items() if not docstring] == []
+    assert len(docstrings()) > 3000  # else this looks in the wrong place
+    assert [name for name, docstring in docstrings().items() if not docstring] == []
 
 
 def test_no_docstring_opens_with_a_fragment():
-    faults = {name: fault(docstring) for name, docstring in DOCSTRINGS.items() if docstring}
+    faults = {name: fault(docstring) for name, docstring in docstrings().items() if docstring}
     assert {name: why for name, why in faults.items() if why} == {}
 
 
