@@ -7,6 +7,7 @@ import inspect
 import json
 import textwrap
 from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
@@ -190,8 +191,14 @@ def _priorities(strategy: OpStrategy) -> dict[str, int]:
     return {implementation.name: implementation.plevel for _, implementation in strategy.candidates()}
 
 
-def _sample_calls() -> Iterator[Call]:
-    """Calls by the functions of ``lw.nn``: of all sample arguments, those that fit."""
+@cache
+def _sample_calls() -> tuple[Call, ...]:
+    """Calls by the functions of ``lw.nn``. To find them takes seconds; they are the same for all targets."""
+    return (*_calls_that_fit(), *_calls_of_forms())
+
+
+def _calls_that_fit() -> Iterator[Call]:
+    """Of all sample arguments, those that fit."""
     for name, kind in product(nn.__all__, SAMPLE_DTYPES):
         make = getattr(nn, name)
         needed = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty]
@@ -205,6 +212,10 @@ def _sample_calls() -> Iterator[Call]:
                 continue
             if isinstance(made, Call):
                 yield made
+
+
+def _calls_of_forms() -> Iterator[Call]:
+    """Those that sample arguments do not make."""
     yield from _sample_convolutions()
     image = Var("x", tensor_type((1, 8, 4, 4), "float32"))
     yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))
