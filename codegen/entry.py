@@ -12,6 +12,7 @@ all, that of the kernel; of a stage, whose numbers follow those of the steps, th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from llvmlite import ir as llvm_ir
 
@@ -33,7 +34,13 @@ def compile_entry(
     module.triple = target.triple
     module.data_layout = data_layout(target)
     _Entry(module, name, body, layout).emit()
-    return compile_text(str(module), name, (), target, options)
+    return compile_entry_text(str(module), name, target, options)
+
+
+def compile_entry_text(text: str, name: str, target: Target, options: CodegenOptions) -> CompiledCode:
+    """The code of an entry that was emitted before. It is not optimized: it has no loops, each kernel that it calls
+    takes far longer than it, and LLVM then compiles it in a tenth of the time, sooner than the cache finds it."""
+    return compile_text(text, name, (), target, replace(options, opt_level=0, cache=False))
 
 
 class _Entry:

@@ -16,6 +16,7 @@ from ..artifact.options import CodegenOptions
 from ..base.errors import TargetError
 from ..base.target import Target
 from ..codegen.compile import compile_text
+from ..codegen.entry import compile_entry_text
 from ..codegen.host import host_target
 from .foreign import why_not_here
 
@@ -60,7 +61,7 @@ def for_this_machine(model: CompiledModel) -> CompiledModel:
         model,
         target=target,
         functions=tuple(map(compiled, model.functions)),
-        entry_object=compile_text(model.entry_llvm_ir, model.entry, (), target, options).object,
+        entry_object=compile_entry_text(model.entry_llvm_ir, model.entry, target, options).object,
         alternatives={},
     )
 

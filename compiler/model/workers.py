@@ -45,7 +45,8 @@ _CALLS_A_WORKER = 25
 _NO_MEMORY = 77
 """The exit status of a process that has no memory to start in."""
 _PROGRAM = """{quiet}
-import errno, sys
+import errno, gc, sys
+gc.disable()
 try:
     from {module} import serve
 except (MemoryError, ImportError):
@@ -277,6 +278,7 @@ def serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     """Answer requests until the pipe is closed."""
     gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
+    gc.enable()
     while True:
         try:
             request: bytes = pickle.load(requests)
