@@ -1034,16 +1034,13 @@ def programs(call, target):
     for implementation, serves in candidates(call, target):
         if not serves:
             continue
-        for kind in ("naive", "scheduled", "lowered"):
-            tensors, computed = implement(call, implementation)
-            outputs = strategy.outputs_of(computed)
-            if kind == "naive":
-                s = lw.create_schedule(list(outputs))
-            else:
-                s = implementation.schedule(call.attrs, computed, outputs, target)
-            args = [*tensors, *outputs]
-            func = lw.lower(s, args, target=target) if kind == "lowered" else realized_function(s, args)
-            yield f"{implementation.name}, {kind}", func, outputs
+        tensors, computed = implement(call, implementation)
+        outputs = strategy.outputs_of(computed)
+        args = [*tensors, *outputs]
+        s = implementation.schedule(call.attrs, computed, outputs, target)
+        yield f"{implementation.name}, naive", realized_function(lw.create_schedule(list(outputs)), args), outputs
+        yield f"{implementation.name}, scheduled", realized_function(s, args), outputs
+        yield f"{implementation.name}, lowered", lw.lower(s, args, target=target), outputs
 
 
 def same(found, wanted):
