@@ -7,7 +7,12 @@ import loopwright as lw
 from loopwright import te
 
 TARGETS = {"x86-64-v3": True, "znver4": False}
-"""Whether its code runs on all machines that tests run on."""
+"""Whether its code runs on all machines that tests run on. For others it is asked what would serve, without compiling."""
+
+
+def chosen(of, begins):
+    """The implementations of calls whose text begins so, of a library or of an explanation."""
+    return [c.implementation for f in of.functions for c in f.choices if c.call.startswith(begins)]
 
 
 def windows(x, weight, strides, padding, dilation, groups):
@@ -69,11 +74,12 @@ def test_images_of_all_sizes(name, target):
     y = lw.nn.relu(lw.nn.conv2d(x, lw.const(weight), **options) + lw.const(bias))
     square = rng.standard_normal((filters, filters, 1, 1)).astype(np.float32)
     last = lw.nn.conv2d(lw.nn.relu(lw.nn.conv2d(y, lw.const(square))), lw.const(square))
-    library = lw.compile(lw.Function([x], last), target=target, jobs=1, arithmetic="direct")
-    used = [c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv2d")]
-    assert SERVED_BY.get(name, "conv.open_blocked") in used
+    function, served_by = lw.Function([x], last), SERVED_BY.get(name, "conv.open_blocked")
     if not TARGETS[target]:
+        assert served_by in chosen(lw.explain(function, target=target, arithmetic="direct"), "nn.conv2d")
         return
+    library = lw.compile(function, target=target, jobs=1, arithmetic="direct")
+    assert served_by in chosen(library, "nn.conv2d")
     engine = lw.Engine(library)
     short = [(1, 1, 1), (2, 1, 3), (1, 5, 2)] if window == (1, 1) or "far" in name else []
     for shape in [(1, 14, 14), (2, 7, 23), (1, 31, 9), (3, 9, 8), *short]:
@@ -96,8 +102,7 @@ def test_pointwise_ones_of_other_ranks(rank, channels, stride):
     x = lw.var("x", (te.var("n"), channels[0], *(te.var(name) for name in "dhw"[:rank])))
     first = lw.nn.relu(conv(x, lw.const(weight), strides=stride))
     library = lw.compile(lw.Function([x], conv(first, lw.const(square))), jobs=1)
-    used = {c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv")}
-    assert used <= {"conv.open_pointwise", "conv.open_pointwise_rows"}
+    assert set(chosen(library, "nn.conv")) <= {"conv.open_pointwise", "conv.open_pointwise_rows"}
     engine = lw.Engine(library)
     for extents in [(1, 1, 1), (3, 2, 2), (70, 3, 5), (257, 1, 9)]:
         data = rng.standard_normal((2, channels[0], *extents[:rank])).astype(np.float32)
@@ -225,13 +230,13 @@ def test_depthwise_ones_of_plain_layouts(name, target):
     bias = rng.standard_normal((channels * multiplier, *(1,) * rank)).astype(np.float32)
     x = lw.var("x", (te.var("n"), channels, *(te.var(d) for d in "dhw"[3 - rank :])))
     conv = getattr(lw.nn, f"conv{rank}d")(x, lw.const(weight), groups=channels, **options)
-    library = lw.compile(lw.Function([x], lw.nn.relu(conv + lw.const(bias))), target=target, jobs=1)
-    served = [c.implementation for f in library.functions for c in f.choices if c.call.startswith("nn.conv")]
-    assert served[-1] == "conv.depthwise"
-    if target == "znver4":
-        assert served == ["conv.depthwise_short_rows", "conv.depthwise"]
+    function = lw.Function([x], lw.nn.relu(conv + lw.const(bias)))
     if not TARGETS.get(target, True):
+        served = chosen(lw.explain(function, target=target), "nn.conv")
+        assert served == ["conv.depthwise_short_rows", "conv.depthwise"]
         return
+    library = lw.compile(function, target=target, jobs=1)
+    assert chosen(library, "nn.conv")[-1] == "conv.depthwise"
     engine = lw.Engine(library)
     small = [(3, 7, 7), (2, 12, 8)] if name != "dilated" else []
     for extents in [(1, 9, 9), *small, (3, 10, 16), (2, 33, 31), (5, 14, 50)]:

@@ -318,7 +318,7 @@ def test_short_rows_of_open_length_have_short_vectors(kind):
         ("x86-64-v4", ["pool.separable_short_rows", "pool.separable"]),
         ("x86-64-v3", ["pool.separable"]),
     ):
-        (function,) = lw.compile(lw.Function([x], pooled), target, jobs=1).functions
+        (function,) = lw.explain(lw.Function([x], pooled), target=target).functions
         assert [choice.implementation for choice in function.choices] == served
 
 

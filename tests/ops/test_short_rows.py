@@ -117,9 +117,9 @@ def test_rows_of_an_open_number_of_elements_are_short_ones_up_to_long_ones(name,
         data = np.random.default_rng(m).normal(size=(n, 3, m)).astype(np.float32)
         found = engine([data])[0]
         np.testing.assert_allclose(found, wanted(data, axis=-1), rtol=1e-5, atol=1e-5)
-        known = lw.var("x", (n, 3, m))
-        same = lw.Engine(lw.compile(lw.Function([known], fold(known, -1)), target=cpu, jobs=1))([data])[0]
-        if m >= 16:  # shorter ones of a known extent are folded one by one
+        if m in {16, 40, 64, 200}:  # shorter ones of a known extent are folded one by one
+            known = lw.var("x", (n, 3, m))
+            same = lw.Engine(lw.compile(lw.Function([known], fold(known, -1)), target=cpu, jobs=1))([data])[0]
             np.testing.assert_array_equal(found, same)
 
 
