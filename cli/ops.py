@@ -45,6 +45,8 @@ SAMPLE_SHAPES = (
     (1, 16, 8, 8, 8), (16, 16, 1, 1, 1), (16, 16, 3, 3, 3),
 )  # fmt: skip
 """Arguments of each kind that strategies tell apart: rows long and short, windows of one element and of several."""
+FEW_SAMPLE_SHAPES = ((16,), (1, 256), (256, 256), (1, 16, 16), (1, 16, 32), (1, 16, 32, 32))
+"""Those of functions that need three arguments, which all combinations of the others would take seconds."""
 SAMPLE_DTYPES = ("float32", "bool")
 SAMPLE_NUMBERS = {"PerAxis": (2,), "int": (1,)}
 """What to give for arguments that are no tensors, by their annotation."""
@@ -202,7 +204,8 @@ def _calls_that_fit() -> Iterator[Call]:
     for name, kind in product(nn.__all__, SAMPLE_DTYPES):
         make = getattr(nn, name)
         needed = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty]
-        choices = {"Node": [Var("x", tensor_type(shape, kind)) for shape in SAMPLE_SHAPES], **SAMPLE_NUMBERS}
+        shapes = SAMPLE_SHAPES if len(needed) < MOST_NEEDED else FEW_SAMPLE_SHAPES
+        choices = {"Node": [Var("x", tensor_type(shape, kind)) for shape in shapes], **SAMPLE_NUMBERS}
         if len(needed) > MOST_NEEDED or any(p.annotation not in choices for p in needed):
             continue
         for arguments in product(*(choices[p.annotation] for p in needed)):
