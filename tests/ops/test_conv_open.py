@@ -7,7 +7,7 @@ import loopwright as lw
 from loopwright import te
 
 TARGETS = {"x86-64-v3": True, "znver4": False}
-"""Whether its code runs on all machines that tests run on. For others it is asked what would serve, without compiling."""
+"""Whether its code runs on all machines that tests run on. Of others it is asked what would serve, and no more."""
 
 
 def chosen(of, begins):

@@ -55,7 +55,7 @@ def load(path):
 
 
 def load_modules():
-    """What is imported with first use, once for all children, before there is a limit. LLVM has nothing to do in that."""
+    """What is imported with first use, once for all children, before there is a limit; LLVM does nothing yet."""
     for name in lw.__all__:
         getattr(lw, name)
     for name in ("llvmlite.binding", "onnx"):
