@@ -17,6 +17,7 @@ _SYMBOL_TABLE = 2
 RELOCATIONS = 4
 """The kind of sections that hold relocations of another, which is their ``info``."""
 _NO_BITS = 8
+_ENTRY_SIZES = {_SYMBOL_TABLE: _SYMBOL.size, RELOCATIONS: _RELOCATION.size}
 _GLOBAL = 1
 FUNCTION = 2
 """The type of symbols that are functions."""
@@ -84,6 +85,8 @@ class ElfObject:
         if size != _SECTION.size or start + size * count > len(data) or names >= count:
             raise ValueError("its table of sections is not in the file")
         heads = [_Head(*_SECTION.unpack_from(data, start + size * k)) for k in range(count)]
+        if any(head.entry_size != _ENTRY_SIZES.get(head.kind, head.entry_size) for head in heads):
+            raise ValueError("it has a table whose entries are of another size")
         strings = _content(data, heads[names])
         self.sections = tuple(
             Section(k, _text(strings, h.name), h.kind, _content(data, h), h.link, h.info, h.size, h.alignment)
