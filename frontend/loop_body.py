@@ -28,11 +28,14 @@ from .refusal_causes import MadeBytesError
 from .stacking import grown_rows, has_born_extents
 from .string_values import StringTensor
 from .structure import used_names
-from .subgraphs import Subgraphs, as_declared
+from .subgraphs import Subgraphs, as_declared, is_true
 from .tensors import declared_extent
 from .value_bounds import ImportedLoop
 from .values import Growing, Value, value_text
 from .varying import VaryingValue
+
+MOST_ROWS = 1 << 16
+"""Exporters write a number above that for loops that only a condition ends."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,7 +138,8 @@ class LoopBody:
         rows = [row for each in appended.values() for row in each.rows]
         stacked, texts = self._stacked(results, params, inner, len(rows), made)
         rows += stacked
-        known = [row for row in rows if self.trips is not None and not has_born_extents(row, inner)]
+        sized = self.trips is not None and (is_true(ends) or not _is_many(self.trips))
+        known = [row for row in rows if sized and not has_born_extents(row, inner)]
         grown = {number: grown_rows(node, row, inner) for number, row in enumerate(rows) if row not in known}
         for number, each in grown.items():
             own = each.variables(f"rows{number}")
@@ -232,6 +236,11 @@ class LoopBody:
             if isinstance(number, int) and inner & set(free_vars(extent)):
                 result = assume_extent(result, axis, as_index(number), self.node.shapes.inputs)
         return self.node.finish(result)
+
+
+def _is_many(trips: int | Expr | None) -> bool:
+    """Whether these are more iterations than a loop has memory for beforehand which a condition may end."""
+    return isinstance(trips, int) and trips > MOST_ROWS
 
 
 def _as_element(node: OnnxNode, value: Node, before: TensorType) -> Node:

@@ -170,6 +170,16 @@ def test_rows_of_a_loop_that_a_condition_ends(most):
     same([last, rows], [fed["x"], np.zeros((0, 3, 2), np.float32)])
 
 
+def test_rows_of_a_loop_of_at_most_so_many_iterations_that_there_is_no_memory_for_all():
+    """As exporters write 2**31 - 1 for loops that a condition ends."""
+    constants = stored(m=count(2**31 - 1), go=np.array(True))
+    nodes = [loop(until("limit"), {"s": "x"}, ["row"], ["last", "rows"], "m", "go")]
+    inputs = {"x": (np.float32, ["n", 2]), "limit": (np.float32, [])}
+    model = model_of(nodes, inputs, {"last": FLOAT, "rows": FLOAT}, constants)
+    feeds = [{"x": np.abs(floats(3, 2)) + 1, "limit": np.array(limit, np.float32)} for limit in (1, 20, 300)]
+    check(model, feeds, evaluator_too=False)
+
+
 def test_what_a_scan_stacks_may_have_extents_that_data_decide():
     scanned = helper.make_graph(
         [
