@@ -117,7 +117,8 @@ class Executor:
     def run(self, inputs: Sequence[Array], out: Values | None = None, context: bytes | None = None) -> RunOutputs:
         """The outputs: new arrays, in the forms that the model gives them, or the arrays of ``out``. ``context`` is the
         executor's, if not given."""
-        outputs = self._run(inputs, out, self._context_for(context))
+        context = self._context if context is None else self._with_segments(context)
+        outputs = self._run(inputs, out, context)
         if self._segments is not None:
             self._segments.count_run()
         if out is not None or not (self._forms or self._grouped):
@@ -126,10 +127,8 @@ class Executor:
 
     def run_placed(self, inputs: Sequence[Array], place: Place, context: bytes | None = None) -> list[Array]:
         """All outputs, with those where ``place`` says; they may share memory with inputs."""
-        return self._run(inputs, _Placed(place), self._context_for(context))
-
-    def _context_for(self, given: bytes | None) -> bytes:
-        return self._context if given is None else self._with_segments(given)
+        context = self._context if context is None else self._with_segments(context)
+        return self._run(inputs, _Placed(place), context)
 
     def _with_segments(self, context: bytes) -> bytes:
         """The context with the table of segments, if the model has any."""
