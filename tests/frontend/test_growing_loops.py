@@ -330,3 +330,43 @@ def test_memory_that_many_runs_had_no_need_of_is_given_back():
         engine({"x": x, "m": count(2)})
     assert engine.memory().held < held / 100
     same(engine({"x": x, "m": count(9)}), [np.tile(x, (2**9, 1))])
+
+
+def test_a_loop_in_a_branch_of_an_iteration():
+    """Every second iteration doubles the value as often as its number says, the others add to it."""
+    inner = [node("Concat", ["b", "b"], ["b_"], axis=0)]
+    doubles = helper.make_graph([loop(inner, {"b": "a"}, [], ["p"], "i", inner="inner_")], "doubles", [], [info("p")])
+    adds = helper.make_graph([node("Concat", ["a", "x"], ["q"], axis=0)], "adds", [], [info("q")])
+    body = [
+        node("Mod", ["i", "two"], ["rest"]),
+        node("Cast", ["rest"], ["odd"], to=BOOL),
+        node("If", ["odd"], ["a_"], then_branch=doubles, else_branch=adds),
+    ]
+    inputs = {"x": (np.float32, ["n"]), "m": (np.int64, [])}
+    model = model_of([loop(body, {"a": "x"}, [], ["y"])], inputs, {"y": FLOAT}, stored(two=2))
+    engine = lw.Engine(library_of(model))
+    for m in (0, 1, 2, 5, 6):
+        x = wanted = floats(2)
+        for i in range(m):
+            wanted = np.tile(wanted, 2**i) if i % 2 else np.concatenate([wanted, x])
+        same(engine({"x": x, "m": count(m)}), [wanted])
+
+
+def test_rows_of_an_inner_loop_are_appended_by_the_outer_one():
+    inner = [node("Add", ["v", "x"], ["v_"]), node("Mul", ["v_", "v_"], ["row"])]
+    body = [
+        node("Gather", ["times", "i"], ["k"]),
+        loop(inner, {"v": "s"}, ["row"], ["s_", "rows"], "k", inner="inner_"),
+        node("Concat", ["all", "rows"], ["all_"], axis=0),
+        node("Identity", ["rows"], ["of_iteration"]),
+    ]
+    nodes = [node("Size", ["times"], ["m"]), loop(body, {"s": "x", "all": "none"}, ["of_iteration"], ["p", "q", "r"])]
+    inputs = {"x": (np.float32, [3]), "times": (np.int64, ["t"])}
+    outputs = {"p": FLOAT, "q": FLOAT, "r": FLOAT}
+    model = model_of(nodes, inputs, outputs, stored(none=np.zeros((0, 3), np.float32)))
+    feeds = [{"x": floats(3), "times": np.array(t, np.int64)} for t in ([2, 2, 2], [1], [5, 5])]
+    engine = check(model, feeds, evaluator_too=False)
+    with pytest.raises(lw.KernelError, match=r"iteration 1: .* should be "):
+        engine({"x": floats(3), "times": np.array([2, 3])})
+    x, none = floats(3), np.zeros((0, 3), np.float32)
+    same(engine({"x": x, "times": np.array([0, 0])}), [x, none, none[None].repeat(2, 0)])  # where onnxruntime fails

@@ -7,7 +7,7 @@ from random_loops import random_loop
 import loopwright as lw
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 150))])
 def test_random_loops(seed):
     loop = random_loop(seed)
     engine = lw.Engine(lw.compile(loop.model, jobs=1, progress=False))
