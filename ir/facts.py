@@ -10,12 +10,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .constants import FALSE, TRUE
+from .constants import FALSE, TRUE, ZERO
 from .contents import reads_memory
 from .counterexamples import Examples
 from .expr import Binary, Compare, CompareOp, Const, Expr, ExprLike, Logical, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
-from .linear import Factors, Linear, linear_of, monomial_key
+from .linear import Factors, Linear, linear_of, monomial_key, term_expr
 from .makers import as_index
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search
@@ -58,7 +58,12 @@ class Facts:
     def _with_range(self, var: Var, low: Expr, count: Expr) -> Facts:
         first, last = linear_of(low), linear_of(low).plus(linear_of(count)).shifted(-1)
         v = linear_of(var)
-        return self._with_nonnegative(linear_of(count).shifted(-1), v.plus(first, -1), last.plus(v, -1))
+        facts = self._with_nonnegative(linear_of(count).shifted(-1), v.plus(first, -1), last.plus(v, -1))
+        periods = linear_of(count).single
+        if low is ZERO and periods is not None and periods.coefficient > 1:
+            period = term_expr(1, periods.factors)
+            return facts.with_interval(Binary("//", var, period), Interval(0, periods.coefficient - 1))
+        return facts
 
     def _remember(self, key: tuple[Expr, ...], derived: Facts) -> Facts:
         """Facts made of these, which what asks for them again gets again, and what was found out under them."""

@@ -81,9 +81,11 @@ class Interval:
             return self.scale(other.low)
         if self.is_point and self.low is not None:
             return other.scale(self.low)
+        if self.low is not None and other.low is not None and min(self.low, other.low) >= 0:
+            high = None if self.high is None or other.high is None else self.high * other.high
+            return Interval(self.low * other.low, high)
         if None in (self.low, self.high, other.low, other.high):
-            nonnegative = self.within(0, None) and other.within(0, None)
-            return Interval(0, None) if nonnegative else Interval()
+            return Interval()
         corners = [
             a * b for a in (self.low, self.high) for b in (other.low, other.high) if a is not None and b is not None
         ]

@@ -57,6 +57,13 @@ def test_arithmetic_contains_all_results(op: str, bounded: bool) -> None:
         assert not exact or (result.low, result.high) == (min(taken), max(taken))
 
 
+def test_a_product_is_at_least_that_of_the_least_factors() -> None:
+    assert Interval(2, None) * Interval(3, None) == Interval(6, None)
+    assert Interval(2, 5) * Interval(3, None) == Interval(6, None)
+    assert Interval(0, None) * Interval(3, 4) == Interval(0, None)
+    assert Interval(-1, None) * Interval(3, 4) == EVERYTHING
+
+
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(SMALL[::4], SMALL[::4])))
 def test_union_and_intersection(a: Interval, b: Interval) -> None:
     union, both = set(members(a.union(b))), set(members(a)) & set(members(b))

@@ -285,6 +285,19 @@ def test_a_loop_over_a_product_knows_the_factors_to_be_positive() -> None:
     assert not prove(M > 0, unsigned)
 
 
+@pytest.mark.parametrize("period", [N, M * N, (M + 3) // 4], ids=str)
+def test_a_loop_over_some_periods_knows_the_number_of_each(period: Expr) -> None:
+    """As a product's tasks are chunks of panels times blocks of an open number of rows."""
+    facts = NO_FACTS.with_condition((M >= 0) & (N >= 0)).with_range(I, 0, period * 8).with_range(J, 0, 4)
+    assert prove(I // period >= 0, facts)
+    assert prove(I // period < 8, facts)
+    assert prove(I // period * 4 + J < 32, facts)
+    assert not prove(I // period < 7, facts)
+    assert not prove(I // period * 4 + J < 31, facts)
+    late = NO_FACTS.with_condition((M >= 0) & (N >= 0)).with_range(I, 1, period * 8)
+    assert not prove(I // period < 8, late)
+
+
 def test_symbolic_strides_stay_within_their_array() -> None:
     i, j = index_var("i"), index_var("j")
     facts = NO_FACTS.with_range(i, 0, M).with_range(j, 0, N)
