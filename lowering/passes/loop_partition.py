@@ -8,7 +8,8 @@ are left out in which it lets nothing through. Else serial loops are split by ra
 condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The border parts, which
 run seldom, are not split again; but where a guard chooses between values from memory, as in a concatenation, what is
 behind it is no border. A parallel loop stays one loop, so that it costs one launch: its
-body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well. Vectorized
+body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well; rows of an
+open extent that end in a task make no second body, since the loop over them is cut there. Vectorized
 and unrolled loops are left; inside a vectorized loop, no range may come to depend on the lane. The conditions of masks
 (``If.mask``) are left too.
 
@@ -19,10 +20,11 @@ Clamps of indices (``clamps.py``) are decided likewise, but only in loops where 
 from __future__ import annotations
 
 import dataclasses
+from itertools import groupby
 
 from ...ir.constants import TRUE
-from ...ir.contents import free_vars, reads_memory
-from ...ir.expr import IfThenElse, Var
+from ...ir.contents import free_vars, reads_memory, variables_of
+from ...ir.expr import Compare, Expr, IfThenElse, Var
 from ...ir.facts import Facts, negate
 from ...ir.makers import logical_and
 from ...ir.origin import as_border
@@ -32,7 +34,7 @@ from ...ir.visit import walk, with_body
 from .clamps import ClampFinder, has_clamps
 from .context import inside_loop
 from .copying import fresh_copy
-from .guards import Guard, conditions_around, find_guards, limits_of
+from .guards import Guard, conditions_around, conditions_in, find_guards, guard_of, limits_of
 from .loop_ranges import split_range, with_loop_body, with_range, without
 
 CLAMP_COPIES = 4
@@ -160,7 +162,8 @@ class _Partitioner:
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
         conditions, clamps = self._guards_of(loop, facts)
-        guards = _decided_by_tasks([*conditions, *clamps], loop)
+        left = _left_to_rows(loop)
+        guards = _decided_by_tasks([*(g for g in conditions if g.condition not in left), *clamps], loop)
         tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
         body = without(loop.body, [g.condition for g in guards])
         test = logical_and([t for t in tests if t is not TRUE])
@@ -169,9 +172,22 @@ class _Partitioner:
         if test is TRUE:
             return with_loop_body(loop, self.stmt(body, inside))
         self._copies_left -= 1
-        main = self.stmt(body, inside.with_condition(test))
-        rest = self.stmt(as_border(fresh_copy(loop.body)), inside.with_lasting(negate(test)))
-        return with_loop_body(loop, If(test, main, rest))
+        return with_loop_body(loop, self._choose(loop.body, frozenset(g.condition for g in guards), test, inside))
+
+    def _choose(self, body: Stmt, conditions: frozenset[Expr], test: Expr, facts: Facts) -> Stmt:
+        """What a task does, of which the parts that conditions stand in are chosen by a test that all of these hold."""
+        if not _has_part_without(body, conditions):
+            main = self.stmt(without(body, conditions), facts.with_condition(test))
+            return If(test, main, self.stmt(as_border(fresh_copy(body)), facts.with_lasting(negate(test))))
+        if isinstance(body, Allocate):
+            return with_loop_body(body, self._choose(body.body, conditions, test, facts))
+        if not isinstance(body, Seq):
+            return self.stmt(body, facts)
+        runs = groupby(body.stmts, lambda part: _has_part_without(part, conditions))
+        done: list[Stmt] = []
+        for apart, run in runs:
+            done += [self._choose(part, conditions, test, facts) for part in (run if apart else [seq(*run)])]
+        return seq(*done)
 
 
 def _decided_by_tasks(guards: list[Guard], loop: For) -> list[Guard]:
@@ -180,6 +196,37 @@ def _decided_by_tasks(guards: list[Guard], loop: For) -> list[Guard]:
     serial = {node.var for node in walk(loop.body) if isinstance(node, For) and node.kind == "serial"}
     whole = {guard.worst for guard in guards if not serial.intersection(free_vars(guard.condition))}
     return [guard for guard in guards if guard.worst in whole] if whole else guards
+
+
+def _has_part_without(stmt: Stmt, conditions: frozenset[Expr]) -> bool:
+    """Whether there is one of the parts of a task in which none of these conditions stands."""
+    match stmt:
+        case Allocate():
+            return _has_part_without(stmt.body, conditions)
+        case Seq(stmts):
+            return any(_has_part_without(part, conditions) for part in stmts)
+        case _:
+            return without(stmt, conditions) is stmt
+
+
+def _left_to_rows(task: For) -> set[Expr]:
+    """The conditions over open extents that loops over rows in a task can be cut for: serial ones, with loops inside.
+    No copy of the whole task is made for these, as no copy knows how many rows the last task has."""
+    left: set[Expr] = set()
+    others: set[Expr] = set()
+    for condition, inner in conditions_in(task.body):
+        is_left = any(_is_cut(loop, task, condition, inner[depth + 1 :]) for depth, loop in enumerate(inner))
+        (left if is_left else others).add(condition)
+    return left - others
+
+
+def _is_cut(loop: For, task: For, condition: Compare, inner: tuple[For, ...]) -> bool:
+    if loop.kind != "serial" or not any(isinstance(node, For) for node in walk(loop.body)):
+        return False
+    guard = guard_of(loop, condition, inner)
+    if guard is None or (guard.low is None and guard.high is None):
+        return False
+    return bool(set(variables_of(guard.worst)) - {task.var, loop.var})
 
 
 def _choices(stmt: Stmt) -> int:

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import loopwright as lw
 from loopwright import te
-from loopwright.base.dtype import INDEX
+from loopwright.base.dtype import INDEX, INT32
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const, const_int
 from loopwright.ir.contents import substitute
 from loopwright.ir.expr import IfThenElse, Load, Var
 from loopwright.ir.simplify import simplify, simplify_func
-from loopwright.ir.stmt import For, If, LetStmt, Store, seq
+from loopwright.ir.stmt import Allocate, For, If, LetStmt, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.loop_partition import loop_partition
 from loopwright.lowering.passes.vectorize import vectorize
@@ -80,6 +80,51 @@ def test_a_parallel_loop_stays_one_loop(nest):
     assert conditions(choice.then) == 0
     for n in (0, 5, 8, 19):
         nest.same(func, done, n=n)
+
+
+def test_a_task_whose_rows_end_early_has_one_body(nest):
+    """Tasks of four rows of an open number: the last one's loop over them is shorter, what is in it stands once."""
+    n = index_var("n")
+    A, B = make_buffer("A", (n, 8), "int32"), make_buffer("B", (n, 8), "int32")
+
+    def row(t, u):
+        at = t * 4 + u
+        return If(at < n, nest.loop("i", 8, lambda i: Store(B, (at, i), Load(A, (at, i)) + 1)))
+
+    tasks = nest.loop("t", (n + 3) // 4, lambda t: nest.loop("u", 4, lambda u: row(t, u)), "parallel")
+    func = simplify_func(nest.kernel((A, B), tasks))
+    done = loop_partition(func)
+    assert loops(done) == [("t", "(n + 3) // 4", 0), ("u", "min(n - t * 4, 4)", 0), ("i", "8", 0)]
+    for size in (0, 1, 4, 5, 11):
+        nest.same(func, done, n=size)
+
+
+def test_only_what_a_test_decides_stands_twice_in_a_task(nest):
+    """Tasks of four rows, copied, doubled and stored: only the copy and the store ask which rows there are."""
+    n = index_var("n")
+    A, B = make_buffer("A", (n, 8), "int32"), make_buffer("B", (n, 8), "int32")
+    T, U = (make_buffer(name, (4, 8), "int32", scope="local") for name in "TU")
+
+    def rows(do):
+        return nest.loop("u", 4, lambda u: nest.loop("i", 8, lambda i: do(u, i)), "unrolled")
+
+    def task(t):
+        load = rows(lambda u, i: If(t * 4 + u < n, Store(T, (u, i), Load(A, (t * 4 + u, i)))))
+        double = nest.loop("d", 4, lambda u: nest.loop("i", 8, lambda i: Store(U, (u, i), Load(T, (u, i)) * 2)))
+        store = rows(lambda u, i: If(t * 4 + u < n, Store(B, (t * 4 + u, i), Load(U, (u, i)))))
+        clear = nest.loop("c", 4, lambda u: nest.loop("i", 8, lambda i: Store(T, (u, i), const(0, INT32))))
+        return Allocate(T, seq(clear, load, Allocate(U, seq(double, store))))
+
+    func = simplify_func(nest.kernel((A, B), nest.loop("t", (n + 3) // 4, task, "parallel")))
+    done = loop_partition(func)
+    names = [name[0] for name, _, _ in loops(done)]
+    assert names.count("d") == names.count("c") == 1
+    assert names.count("u") == 4
+    tests = [node.condition for node in walk(done.body) if isinstance(node, If) and node.orelse is not None]
+    assert len(tests) == 2
+    assert tests[0] is tests[1]
+    for size in (0, 1, 4, 5, 11):
+        nest.same(func, done, n=size)
 
 
 def test_loops_of_the_last_task_lose_their_guards_too(nest):
