@@ -1,8 +1,8 @@
 """Place memory: allocate it outside of serial loops, once for buffers that are not in use together, on stack or heap.
 
-Allocations move to the top of the function, or of the body of the parallel loop around them, whose iterations need
-memory of their own. ``liveness.py`` tells what is in use when. Memory of scope ``global`` stays on the heap, registers
-stay where they are.
+Allocations move to the top of the function, of the variant of it that a condition chooses, or of the body of the
+parallel loop around them, whose iterations need memory of their own. ``liveness.py`` tells what is in use when. Memory
+of scope ``global`` stays on the heap, registers stay where they are.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...ir.expr import Expr, Load, Var
 from ...ir.facts import nonnegative
 from ...ir.makers import maximum
 from ...ir.simplify import simplify
-from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
+from ...ir.stmt import Allocate, CallExtern, For, If, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 from ...ir.visit import Node, rewrite, with_body, with_children, with_views
 from .liveness import LiveRange, live_ranges
 
@@ -27,7 +27,15 @@ _FEW_BYTES = 256
 
 def storage_rewrite(func: PrimFunc, *, max_local_bytes: int = 16 * 1024) -> PrimFunc:
     """The function with allocations hoisted and shared; local ones of at most ``max_local_bytes`` are on the stack."""
-    return with_body(func, _rewrite_region(func.body, max_local_bytes))
+    return with_body(func, _rewrite_variants(func.body, max_local_bytes))
+
+
+def _rewrite_variants(body: Stmt, max_local_bytes: int) -> Stmt:
+    """The function's body; where it is one of several variants, each has the memory that it needs itself."""
+    if not isinstance(body, If):
+        return _rewrite_region(body, max_local_bytes)
+    others = None if body.orelse is None else _rewrite_variants(body.orelse, max_local_bytes)
+    return replace(body, then=_rewrite_variants(body.then, max_local_bytes), orelse=others)
 
 
 def _rewrite_region(body: Stmt, max_local_bytes: int) -> Stmt:

@@ -12,7 +12,7 @@ from loopwright import te
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
 from loopwright.ir.expr import Load
-from loopwright.ir.stmt import Allocate, For, Store, seq
+from loopwright.ir.stmt import Allocate, For, If, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.storage_rewrite import storage_rewrite
 
@@ -89,6 +89,20 @@ def test_parallel_iterations_keep_memory_of_their_own(nest):
     assert isinstance(done.body, For)
     assert isinstance(done.body.body, Allocate)
     nest.same(func, done)
+
+
+def test_a_variant_that_needs_no_memory_allocates_none(nest):
+    """What a function does for a few elements is not to pay for the heap memory of what it does for many."""
+    n = index_var("n")
+    A, B, T = (make_buffer(name, (n,), "int32") for name in "ABT")
+    many = Allocate(T, seq(copy(nest, T, A, n), copy(nest, B, T, n)))
+    func = nest.kernel((A, B), If(n <= 2, copy(nest, B, A, n), many))
+    done = storage_rewrite(func)
+    assert isinstance(done.body, If)
+    assert not [node for node in walk(done.body.then) if isinstance(node, Allocate)]
+    assert [buffer.name for buffer in allocations(done)] == ["T"]
+    for size in (0, 2, 3, 9):
+        nest.same(func, done, n=size)
 
 
 def test_what_may_stay_in_registers_does_not_lie_in_larger_memory(nest):
