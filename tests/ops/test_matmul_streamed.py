@@ -80,3 +80,20 @@ def test_each_row_that_is_read_at_once_has_an_instruction_of_its_own(ops):
 def test_it_is_for_few_rows_and_a_large_factor(ops, make, rows, right):
     call = make(ops.var((rows, 32 if make is dense else right[0])), ops.var(right))
     assert select_implementation(call, CompileSettings(target_of("native"))).chosen.name != "matmul.streamed"
+
+
+@pytest.mark.parametrize("shape", [(2, 41), (2, 3, 17), (8, 32)], ids=str)
+def test_few_rows_of_each_of_many_matrices_are_many(ops, shape):
+    """All of them read the one right factor, which would go by once for each matrix."""
+    call = matmul(ops.var((*shape, 32)), ops.var((32, 1024)))
+    assert select_implementation(call, CompileSettings(target_of("native"))).chosen.name != "matmul.streamed"
+
+
+@pytest.mark.parametrize("rows", [(16,), (32,), (48,), (2, 41), (32, 32)], ids=str)
+@pytest.mark.parametrize("factor", [(64, 8192), (256, 4096), (1024, 1024)], ids=str)
+@pytest.mark.parametrize("target", ["x86-64-v4", "x86-64-v3"])
+def test_a_large_constant_is_packed_for_that_costs_nothing(rows, factor, target):
+    """What goes by as it lies keeps its sums in memory between two blocks of the reduction."""
+    x, w = lw.var("x", (*rows, factor[0])), lw.const(np.ones(factor, np.float32))
+    (graph,) = lw.dump(lw.Function([x], lw.nn.matmul(x, w)), "graph", target=target, arithmetic="direct")
+    assert "nn.packed_matmul" in graph.text

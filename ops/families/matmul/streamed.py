@@ -27,7 +27,7 @@ from ....schedules.decide_tile import decide_tile
 from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile, register_tile
 from ....te.tensor import Tensors
-from ...definition.cost import moved
+from ...definition.cost import elements_of, moved
 from ...definition.strategy import Compute, OpStrategy
 from .blocking import UNROLLED
 from .panels import MatrixProduct, ProductStages
@@ -45,6 +45,9 @@ LONGEST_RUN = 4 * PAGE_BYTES
 MANY_STREAMS = 16
 """Rows of the right factor that are read at once for more rows: fewer than prefetchers follow, enough to pay for the
 sums' way to memory and back."""
+SUM_CYCLES = 1.5
+"""Cycles to store a vector of sums and to load it, between two blocks of the reduction; few rows wait for memory in
+that time anyway."""
 REDUCTION_BLOCKS = (2, 4, 8, 16, 32, 64, 128, 256)
 PAGES_APART = 0.1
 """What reading rows that lie in other pages costs more than panels one after the other, as a share of one reading."""
@@ -111,15 +114,20 @@ def add_streamed(strategy: OpStrategy, compute: Compute, product: MatrixProduct,
     kind = product.result.dtype
     if product.transposed or not kind.is_float or kind.storage_bits < 32 or product.left.dtype is not kind:
         return
-    rows, row_bytes = const_int(product.left.shape[-2]), product.columns * kind.storage_bytes
-    if rows is None or rows > MOST_ROWS or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
+    row_bytes = product.columns * kind.storage_bytes
+    rows = product.left.shape[-2:-1] if product.right.ndim > 2 else product.left.shape[:-1]  # that read a right factor
+    few = const_int(product.left.shape[-2]) is not None and elements_of(rows) <= MOST_ROWS
+    if not few or row_bytes < PAGE_BYTES or product.right_bytes <= target.l2_bytes:
         return
     tile = register_tile(product.rows, product.columns, target, kind, steps=CORE.steps_unrolled)
     cost = product.cycles(tile, target.fma_per_cycle) + product.moved() + PAGES_APART * moved([product.right])
-    part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, CORE.steps_unrolled
     if product.rows <= WAITING_ROWS:  # runs as long as leave two tasks
         tile = replace(tile, vectors=1)
         part, streams, steps = min(max(row_bytes // 2, PAGE_BYTES), LONGEST_RUN), STREAMS, STREAMS
+    else:
+        part, streams, steps = PAGE_BYTES // 2, MANY_STREAMS, CORE.steps_unrolled
+        more_blocks = max(0.0, product.reduction_extent / streams - 1)
+        cost += SUM_CYCLES * more_blocks * elements_of(product.result.shape) / tile.lanes
     streamed = Streamed(tile, max(1, part // (tile.columns * kind.storage_bytes)), streams, steps)
     strategy.add_implementation(
         compute,
