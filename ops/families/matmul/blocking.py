@@ -83,8 +83,10 @@ def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blo
     panels = math.ceil(product.columns / tile.columns)
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
     chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
-    copies_rows = not product.left_transposed and evict_each_other(tile.rows, product.reduction_extent, kind)
-    return Blocking(tile, chunk, copies_rows)
+    one_matrix = all(const_int(extent) == 1 for extent in product.result.shape[:-2])
+    rounds_up = one_matrix and const_int(product.left.shape[-2]) is None and _is_high(tile, target)
+    copies_rows = rounds_up or evict_each_other(tile.rows, product.reduction_extent, kind)
+    return Blocking(tile, chunk, copies_rows and not product.left_transposed)
 
 
 def copying(product: MatrixProduct, blocking: Blocking) -> float:
@@ -150,8 +152,11 @@ def schedule_blocked(
     panels = right
     if pack or ragged:
         panels = schedule.cache_read(right, "local", [core], pad="edge" if right_layout == "panels" else 0)
-    rows = _row_copies(schedule, core, left) if blocking.copies_rows else None
-    if _is_ragged(core, tile):  # the last tile reads the last row again
+    rows, is_ragged = None, _is_ragged(core, tile)
+    rounds_up = is_ragged and blocking.copies_rows and _is_high(tile, target)
+    if blocking.copies_rows:
+        rows = _row_copies(schedule, core, left, rounds_up)
+    if is_ragged and not rounds_up:  # the last tile reads the last row again
         nearest = schedule.cache_read(left if rows is None else rows, "local", [core], pad="edge")
         schedule[nearest].compute_inline()
     made = blocking.packs_chunks and not pack
@@ -173,7 +178,7 @@ def schedule_blocked(
         several = [*stage.split(block, factor=blocking.blocks)]
     stage.reorder(*outer, chunk, *several, panel, row, vector, lane)
     stage.vectorize(lane)
-    if main is product.result:  # stored from where they are summed
+    if main is product.result and not rounds_up:  # stored from where they are summed
         stage.unroll(vector)
         stage.unroll(row)
     task = stage.fuse(*outer, chunk) if blocking.packs_chunks else stage.fuse(*outer, chunk, several[0])
@@ -187,7 +192,7 @@ def schedule_blocked(
         _make_panels(schedule[right], blocking)
     if panels is not right and not pack:  # where it lies, and 0 beyond its end
         schedule[panels].compute_inline()
-    term = _sum_terms(schedule[core], blocking, width)
+    term = _sum_terms(schedule[core], blocking, width, rounds_up)
     if blocking.ahead:
         fetch_ahead(schedule[core], panels, term, blocking.ahead)
     if bytes_of(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
@@ -230,14 +235,17 @@ def decide_blocking(
     return Blocking(tile, chunk, copies_rows, packs_chunks, steps, ahead, blocks)
 
 
-def _sum_terms(stage: StageView, blocking: Blocking, width: int) -> LoopView:
+def _sum_terms(stage: StageView, blocking: Blocking, width: int, rounds_up: bool) -> LoopView:
     """Keep a tile of sums in registers while the reduction runs; gives the loop over it. Columns fill panels of a
-    ``width``; of an open number of rows, those that are not there are left out by a test of each."""
+    ``width``; of an open number of rows, those that are not there are summed as well if it ``rounds_up``, else left out
+    by a test of each."""
     (core,) = stage.op.outputs
     tile, steps = blocking.tile, blocking.steps
     *outer, row, column, term = stage.loops
     if _is_ragged(core, tile) or (const_int(core.shape[-1]) or 1) % width:
         column = stage.round_up(column, factor=width)
+    if rounds_up:
+        row = stage.round_up(row, factor=tile.rows)
     vector, lane = stage.split(column, factor=tile.lanes)
     inner: list[LoopView] = []
     if steps > 1:
@@ -255,8 +263,16 @@ def _is_ragged(core: Tensor, tile: RegisterTile) -> bool:
     return tile.rows > 1 and const_int(core.shape[-2]) is None
 
 
-def _row_copies(schedule: Schedule, core: Tensor, left: Tensor) -> Tensor:
-    """The stage that copies the left factor row by row: the one that makes it, or one of its own."""
+def _is_high(tile: RegisterTile, target: Target) -> bool:
+    """Whether a tile's sums take so many registers that its rows cannot be tested one by one while they are summed."""
+    return tile.rows * tile.vectors > target.vector_registers // 2
+
+
+def _row_copies(schedule: Schedule, core: Tensor, left: Tensor, rounds_up: bool) -> Tensor:
+    """The stage that copies the left factor row by row: the one that makes it, or one of its own, which has the last
+    row again and again for the tile that ends beyond it."""
+    if rounds_up:
+        return schedule.cache_read(left, "local", [core], pad="edge")
     return left if left.op.inputs else schedule.cache_read(left, "local", [core])
 
 
