@@ -21,7 +21,7 @@ def quietly():
 
 @cache
 def node_cases():
-    """All of them; to make them takes 14 seconds."""
+    """All of them; to make them takes several seconds."""
     with quietly():
         return load_model_tests(kind="node")
 
