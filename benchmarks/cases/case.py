@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from zlib import crc32
@@ -37,6 +37,8 @@ class Case:
     ``float[1,64,56,56] x`` and ``y = Relu (x)``; weights are constants of the model. ``ranges``: the whole numbers from
     low to below high that a tensor holds; else floats are normal, and whole numbers as large as 8 bits hold.
 
+    ``open_axes``: the axes of inputs whose extents contenders are told with the inputs only; axis 2 is called ``n2``.
+
     ``overhead`` names a case, of calling nearly nothing, whose time in the same rounds is taken off. ``against`` names
     another of our cases, than which this one is to be faster.
     """
@@ -53,6 +55,7 @@ class Case:
     overhead: str | None = None
     against: str | None = None
     opset: int = OPSET
+    open_axes: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:
@@ -81,12 +84,26 @@ class Case:
     def write(self, folder: Path) -> Work:
         """Leave model and inputs there, as contenders read them, and say what the work is."""
         model = self.model()
-        write(folder, model, self.feeds(model))
+        write(folder, self._opened(model), self.feeds(model))
         return self.work(model)
 
     def work(self, model: ModelProto) -> Work:
         """What its model must do at least."""
         return work_of(model)
+
+    def _opened(self, model: ModelProto) -> ModelProto:
+        """The model with its open axes by name, and without the shapes that were inferred from the others."""
+        if not self.open_axes:
+            return model
+        opened = ModelProto()
+        opened.CopyFrom(model)
+        del opened.graph.value_info[:]
+        for output in opened.graph.output:
+            output.type.tensor_type.ClearField("shape")
+        for info in opened.graph.input:
+            for axis in self.open_axes.get(info.name, ()):
+                info.type.tensor_type.shape.dim[axis].dim_param = f"n{axis}"
+        return onnx.shape_inference.infer_shapes(opened, check_type=True, strict_mode=True)
 
     def _values(self, info: onnx.ValueInfoProto, weight: bool) -> np.ndarray:
         rng = np.random.default_rng(crc32(f"{self.full_name} {info.name}".encode()))

@@ -1,9 +1,9 @@
-"""Convolutions: those of five networks, read from their graphs, and the other kinds."""
+"""Convolutions: those of five networks, read from their graphs, the other kinds, and those of open images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -142,3 +142,18 @@ def cases() -> Iterator[Case]:
     yield from (layer.case("conv-depthwise") for layer in _depthwise())
     for group, others in OTHERS.items():
         yield from (layer.case(group) for layer in others)
+    yield from _open()
+
+
+def _open() -> Iterator[Case]:
+    """Layers of networks whose height and width only a run knows: as usual, as none is chosen, and small."""
+    for channels, filters, attributes in (
+        (64, (64, 64, 3, 3), (_same(3),)),
+        (64, (128, 64, 3, 3), (_same(3), ("strides", (2, 2)))),
+        (256, (64, 256, 1, 1), ()),
+        (96, (96, 1, 3, 3), (("group", 96), _same(3))),
+        (96, (96, 1, 5, 5), (("group", 96), _same(5), ("strides", (2, 2)))),
+        (3, (32, 3, 3, 3), (_same(3), ("strides", (2, 2)))),
+    ):
+        for image in ((56, 56), (57, 45), (7, 7)):
+            yield replace(Layer((1, channels, *image), filters, attributes).case("conv-open"), open_axes={"x": [2, 3]})

@@ -1,5 +1,5 @@
 """Matrix multiplication: square, odd, tall, flat, small; weights constant or both operands at run time; vectors;
-batches of small ones."""
+batches of small ones; layers that any number of rows goes through."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ SHAPES = {
 SMALL = (8, 16, 24, 32, 48, 64)
 VECTORS = ((1, 4096, 4096), (1, 1024, 1000), (4096, 4096, 1), (1, 9216, 4096))
 BATCHES = ((64, 16, 16, 16), (96, 64, 64, 64), (12, 128, 64, 128), (256, 8, 8, 8))
+LAYERS = ((1024, 1024), (768, 3072), (3072, 768), (384, 384))
+ROWS = (1, 2, 4, 5, 7, 9, 12, 17, 33, 64, 100, 128)
 LARGE = 512**3
 OVERHEAD = "1×1×1"
 
@@ -25,6 +27,15 @@ def _multiplication(group: str, n: int, k: int, m: int, constant: bool, bar: Bar
     name = f"{n}×{k}×{m}" + (" constant" if constant else " run-time")
     inputs, weights = (a, b) if constant else (f"{a}, {b}", "")
     return Case(group, name, inputs, "y = MatMul (a, b)", weights, bar=bar, overhead=overhead)
+
+
+def _layer(n: int, k: int, m: int) -> Case:
+    """A product by a constant and what follows it, of which only a run knows how many rows there are."""
+    weights = f"{dims(k, m)} w, {dims(m)} b"
+    return Case(
+        *("matmul-open", f"{n} rows of {k}→{m}", f"{dims(n, k)} x", "s = MatMul (x, w) y = Add (s, b)", weights),
+        open_axes={"x": [0]},
+    )
 
 
 def _either(n: int, k: int, m: int, constant: bool) -> Case:
@@ -51,3 +62,6 @@ def cases() -> Iterator[Case]:
     for batch, n, k, m in BATCHES:
         inputs = f"{dims(batch, n, k)} a, {dims(batch, k, m)} b"
         yield Case("matmul-batched", f"{batch}·{n}×{k}×{m}", inputs, "y = MatMul (a, b)")
+    for k, m in LAYERS:
+        for n in ROWS:
+            yield _layer(n, k, m)

@@ -3,10 +3,13 @@
 import re
 
 import numpy as np
+import onnx
 import pytest
 from cases import all_cases, chosen_cases, work_of
 from cases.convolution import layers
 from roofline import roof_of
+
+import loopwright as lw
 
 CASES = all_cases()
 ELEMENTS = 2**20
@@ -46,6 +49,20 @@ def test_work_counts_operations_as_defined_and_bytes_once():
     work = work_of(by_name("conv-resnet50 3×3 64→64 56²").model())
     assert work.operations == 2 * 64 * 64 * 9 * 56 * 56
     assert work.read == 4 * (64 * 56 * 56 + 64 * 64 * 9 + 64)
+
+
+@pytest.mark.parametrize("name", ["matmul-open 5 rows of 384→384", "conv-open 3×3 64→64 57×45"])
+def test_contenders_get_models_with_their_open_axes(name, tmp_path):
+    case = by_name(name)
+    work = case.write(tmp_path)
+    model, feeds = onnx.load(tmp_path / "model.onnx"), np.load(tmp_path / "inputs.npz")
+    (x,) = model.graph.input
+    open_axes = [axis for axis, d in enumerate(x.type.tensor_type.shape.dim) if d.dim_param]
+    assert open_axes == list(case.open_axes["x"])
+    assert work == work_of(case.model())
+    (y,) = lw.Engine(lw.compile(model, jobs=1))(dict(feeds))
+    (expected,) = lw.Engine(lw.compile(case.model(), jobs=1))(dict(feeds))
+    np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_of_a_table_only_the_rows_gathered_are_read():
