@@ -192,7 +192,9 @@ class Facts:
 
     def _with_nonnegative(self, *forms: Linear) -> Facts:
         ranges, bounds = dict(self.ranges), list(self.bounds)
-        for form in forms:
+        waiting = list(reversed(forms))
+        while waiting:
+            form = waiting.pop()
             term = next(iter(form.terms.values()), None)
             if term is None:
                 continue
@@ -200,6 +202,9 @@ class Facts:
                 k, c, atom = term.coefficient, form.constant, term.factors[0]
                 solved = Interval(-(c // k), None) if k > 0 else Interval(None, c // -k)
                 ranges[atom] = ranges.get(atom, EVERYTHING).intersect(solved)
+                match atom:
+                    case Binary("//", a, Const(value=int() as c)) if c > 0 and solved.low is not None:
+                        waiting.append(linear_of(a).shifted(-c * solved.low))
                 continue
             if len(form.terms) == 1 and term.coefficient > 0 > form.constant and self._are_nonnegative(term.factors):
                 for factor in term.factors:  # their product is positive
