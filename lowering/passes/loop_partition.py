@@ -162,17 +162,16 @@ class _Partitioner:
     def _parallel(self, loop: For, facts: Facts) -> Stmt:
         inside = inside_loop(facts, loop)
         conditions, clamps = self._guards_of(loop, facts)
-        left = _left_to_rows(loop)
-        guards = _decided_by_tasks([*(g for g in conditions if g.condition not in left), *clamps], loop)
-        tests = list(dict.fromkeys(simplify(g.worst, inside) for g in guards))
-        body = without(loop.body, [g.condition for g in guards])
-        test = logical_and([t for t in tests if t is not TRUE])
-        if not guards or (test is not TRUE and self._copies_left == 0):
-            return with_loop_body(loop, self.stmt(loop.body, inside))
-        if test is TRUE:
+        tests = {guard: simplify(guard.worst, inside) for guard in (*conditions, *clamps)}
+        body = without(loop.body, [guard.condition for guard, test in tests.items() if test is TRUE])
+        left = _left_to_rows(loop) if conditions else set()
+        unsure = [g for g in tests if tests[g] is not TRUE and (g.condition not in left or g in clamps)]
+        guards = _decided_by_tasks(unsure, loop)
+        if not guards or self._copies_left == 0:
             return with_loop_body(loop, self.stmt(body, inside))
         self._copies_left -= 1
-        return with_loop_body(loop, self._choose(loop.body, frozenset(g.condition for g in guards), test, inside))
+        test = logical_and(list(dict.fromkeys(tests[guard] for guard in guards)))
+        return with_loop_body(loop, self._choose(body, frozenset(g.condition for g in guards), test, inside))
 
     def _choose(self, body: Stmt, conditions: frozenset[Expr], test: Expr, facts: Facts) -> Stmt:
         """What a task does, of which the parts that conditions stand in are chosen by a test that all of these hold."""
