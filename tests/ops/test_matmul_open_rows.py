@@ -98,17 +98,28 @@ def test_sums_of_open_rows_have_no_test_among_their_steps():
     assert not [line for line in nest.splitlines() if " where " in line and "p1[" in line]
 
 
-@pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
-def test_high_tiles_of_open_rows_stand_once_and_test_nothing(target):
-    """The last tile of many rows is full as well: its rows are copied, the last one again and again. That a panel is
-    there, which a task's number over its rows says, is no question."""
-    x = lw.var("x", (dimension("b"), dimension("n"), 96))
-    w, _ = numbers((96, 256), "float32", 14)
+def nest_of_open_rows(terms, target):
+    x = lw.var("x", (dimension("b"), dimension("n"), terms))
+    w, _ = numbers((terms, 256), "float32", 14)
     bias, _ = numbers((256,), "float32", 15)
     library = lw.compile(lw.Function([x], lw.nn.matmul(x, lw.const(w)) + lw.const(bias)), target, jobs=1)
     (nest,) = (f.loop_ir for f in library.functions)
+    return nest
+
+
+@pytest.mark.parametrize(("target", "rows"), [("x86-64-v3", 5), ("x86-64-v4", 13)])
+def test_high_tiles_of_open_rows_test_nothing(target, rows):
+    """The last tile of many rows is full as well: what it would read beyond the end is the last row again. That a panel
+    is there, which a task's number over its rows says, is no question."""
+    nest = nest_of_open_rows(96, target)
     assert "if quotient" not in nest
-    *_, high = nest.split("else:")
+    assert f"* {rows} + 1, n0 * n1 - 1)" in nest
+    assert not [line for line in nest.splitlines() if "if remainder" in line and f"* {rows} <" in line]
+
+
+def test_high_tiles_of_rows_that_evict_each_other_stand_once():
+    """They read a copy, which has the last row again and again."""
+    *_, high = nest_of_open_rows(1024, "x86-64-v4").split("else:")
     assert "rows.local" in high
     assert "if " not in high
     assert high.count("for k_outer") == 1

@@ -83,10 +83,8 @@ def with_tile(product: MatrixProduct, tile: RegisterTile, target: Target) -> Blo
     panels = math.ceil(product.columns / tile.columns)
     tasks = product.batch * math.ceil(product.rows / tile.rows) * panels
     chunk = _chunk(product, tile, target, tasks // MANY_TASKS)
-    one_matrix = all(const_int(extent) == 1 for extent in product.result.shape[:-2])
-    rounds_up = one_matrix and const_int(product.left.shape[-2]) is None and _is_high(tile, target)
-    copies_rows = rounds_up or evict_each_other(tile.rows, product.reduction_extent, kind)
-    return Blocking(tile, chunk, copies_rows and not product.left_transposed)
+    copies_rows = not product.left_transposed and evict_each_other(tile.rows, product.reduction_extent, kind)
+    return Blocking(tile, chunk, copies_rows)
 
 
 def copying(product: MatrixProduct, blocking: Blocking) -> float:
@@ -152,11 +150,10 @@ def schedule_blocked(
     panels = right
     if pack or ragged:
         panels = schedule.cache_read(right, "local", [core], pad="edge" if right_layout == "panels" else 0)
-    rows, is_ragged = None, _is_ragged(core, tile)
-    rounds_up = is_ragged and blocking.copies_rows and _is_high(tile, target)
-    if blocking.copies_rows:
-        rows = _row_copies(schedule, core, left, rounds_up)
-    if is_ragged and not rounds_up:  # the last tile reads the last row again
+    is_ragged = _is_ragged(core, tile)
+    rounds_up = is_ragged and _is_high(core, tile, target)
+    rows = _row_copies(schedule, core, left, rounds_up) if blocking.copies_rows else None
+    if is_ragged and (rows is None or not rounds_up):  # the last tile reads the last row again
         nearest = schedule.cache_read(left if rows is None else rows, "local", [core], pad="edge")
         schedule[nearest].compute_inline()
     made = blocking.packs_chunks and not pack
@@ -263,9 +260,11 @@ def _is_ragged(core: Tensor, tile: RegisterTile) -> bool:
     return tile.rows > 1 and const_int(core.shape[-2]) is None
 
 
-def _is_high(tile: RegisterTile, target: Target) -> bool:
-    """Whether a tile's sums take so many registers that its rows cannot be tested one by one while they are summed."""
-    return tile.rows * tile.vectors > target.vector_registers // 2
+def _is_high(core: Tensor, tile: RegisterTile, target: Target) -> bool:
+    """Whether a tile's sums take so many registers that its rows cannot be tested one by one while they are summed. Of
+    several matrices each has a last tile, so that to sum rows that are not there takes longer than the tests."""
+    one_matrix = all(const_int(extent) == 1 for extent in core.shape[:-2])
+    return one_matrix and tile.rows * tile.vectors > target.vector_registers // 2
 
 
 def _row_copies(schedule: Schedule, core: Tensor, left: Tensor, rounds_up: bool) -> Tensor:
