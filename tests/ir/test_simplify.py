@@ -303,7 +303,7 @@ def test_a_loop_over_tiles_that_runs_knows_that_there_is_something(count: Expr) 
     facts = NO_FACTS.with_condition((M >= 0) & (N >= 0)).with_range(I, 0, (count + 12) // 13).with_range(J, 0, 13)
     assert prove(count >= 1, facts)
     assert prove(minimum(I * 13 + J, count - 1) >= 0, facts)
-    assert not prove(count >= 2, facts)
+    assert not prove(N >= 2, facts)
 
 
 def test_symbolic_strides_stay_within_their_array() -> None:
