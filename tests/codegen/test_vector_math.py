@@ -233,9 +233,11 @@ def undefined_symbols(image: bytes) -> set[str]:
     return names
 
 
-@pytest.mark.parametrize("target", ["x86-64", "x86-64-v2", "sapphirerapids"])
+@pytest.mark.parametrize(
+    "target",
+    ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids", "llvm -mtriple=aarch64-unknown-linux-gnu"],
+)
 def test_no_target_needs_a_library(target, tmp_path):
-    """For other targets `test_targets.py` looks at these functions, among all else that is emitted."""
     floats = ["float32x8", "float64x4", "float16x8", "bfloat16"]
     jobs = [f"{n}:{k}" for n, i in INTRINSICS.items() if i.domain in ("float", "number") for k in floats]
     jobs += [f"{n}:{k}" for n in ("abs", "popcount") for k in ("int32x8", "int64x4", "uint8x16", "int64")]
