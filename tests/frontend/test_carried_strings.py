@@ -173,25 +173,32 @@ def test_made_strings_take_the_place_of_others_and_are_chosen_among_them():
     )
 
 
-def test_a_loop_appends_strings_that_it_makes_to_a_sequence():
-    check(
-        """g (int64 n, string[m] x, string[p] z) => (seq(string[q]) y, string[r] joined) {
-            yes = Constant <value = bool {1}> ()
+def appending(steps):
+    """A loop that appends to a sequence by these steps, which have a part of x as long as the iteration's number."""
+    return f"""g (int64 n, string[m] x, string[p] z) => (seq(string[q]) y, string[r] joined) {{
+            yes = Constant <value = bool {{1}}> ()
             start = SequenceConstruct (z)
-            y = Loop (n, yes, start) <body = b (int64 i, bool go, seq(string[q]) s) => (bool on, seq(string[q]) t) {
+            y = Loop (n, yes, start) <body = b (int64 i, bool go, seq(string[q]) s) => (bool on, seq(string[q]) t) {{
                 on = Identity (go)
-                zero = Constant <value = int64[1] {0}> ()
-                one = Constant <value = int64[1] {1}> ()
+                zero = Constant <value = int64[1] {{0}}> ()
+                one = Constant <value = int64[1] {{1}}> ()
                 at = Reshape (i, one)
                 end = Add (at, one)
                 part = Slice (x, zero, end)
-                number = Cast <to = 8> (i)
+                {steps}
+            }}>
+            joined = ConcatFromSequence <axis = 0> (y)
+        }}"""
+
+
+def test_a_loop_appends_strings_that_it_makes_to_a_sequence():
+    check(
+        appending(
+            """number = Cast <to = 8> (i)
                 made = StringConcat (part, number)
                 u = SequenceInsert (s, part)
-                t = SequenceInsert (u, made)
-            }>
-            joined = ConcatFromSequence <axis = 0> (y)
-        }""",
+                t = SequenceInsert (u, made)"""
+        ),
         *(trips(n, x=text(*WORDS), z=text("ä", "b")) for n in (1, 2, 5)),
     )
 
@@ -272,20 +279,7 @@ def test_a_scan_carries_slices_and_stacks_strings():
 
 def test_a_loop_appends_strings_to_a_sequence():
     check(
-        """g (int64 n, string[m] x, string[p] z) => (seq(string[q]) y, string[r] joined) {
-            yes = Constant <value = bool {1}> ()
-            start = SequenceConstruct (z)
-            y = Loop (n, yes, start) <body = b (int64 i, bool go, seq(string[q]) s) => (bool on, seq(string[q]) t) {
-                on = Identity (go)
-                zero = Constant <value = int64[1] {0}> ()
-                one = Constant <value = int64[1] {1}> ()
-                at = Reshape (i, one)
-                end = Add (at, one)
-                part = Slice (x, zero, end)
-                t = SequenceInsert (s, part)
-            }>
-            joined = ConcatFromSequence <axis = 0> (y)
-        }""",
+        appending("t = SequenceInsert (s, part)"),
         *(trips(n, x=text(*WORDS), z=text("ä", "b")) for n in (1, 2, 5)),
     )
 
