@@ -24,6 +24,7 @@ from ..artifact.cache_entry import MODEL, About
 from ..artifact.cache_key import cache_key, compiler_version, target_text
 from ..artifact.model import CompiledModel
 from ..artifact.section_file import Section, SectionList
+from ..base.background import background_executor
 from ..base.errors import LoopwrightError
 from ..base.granted_cpus import granted_cpus
 from ..base.target import Target
@@ -75,7 +76,7 @@ class _File:
 def _digest(file: int) -> str:
     """What tells the bytes of a file from others: SHA-256 of those of its pieces, which all cores compute."""
     pieces = range(0, os.fstat(file).st_size, _PIECE)
-    with ThreadPoolExecutor(min(len(pieces), granted_cpus()) or 1) as threads:
+    with background_executor(min(len(pieces), granted_cpus()) or 1) as threads:
         digests = threads.map(lambda begin: hashlib.sha256(os.pread(file, _PIECE, begin)).digest(), pieces)
         return hashlib.sha256(b"".join(digests)).hexdigest()
 

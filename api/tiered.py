@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -24,7 +23,7 @@ from typing import IO
 
 from ..base.child_python import python_command
 from ..base.errors import InternalError, LoopwrightError, OutOfMemoryError
-from ..base.memory import is_memory_limited
+from ..base.memory import ended_without_memory
 from ..compiler.model.plain_model import plain_model
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
@@ -111,7 +110,7 @@ def _compiled_by(process: subprocess.Popen[bytes], whole: Callable[[], Library])
 
 
 def _why_it_died(status: int) -> LoopwrightError:
-    if status == -signal.SIGKILL or (status == -signal.SIGABRT and is_memory_limited()):
+    if ended_without_memory(status):
         return OutOfMemoryError(
             f"the process that compiled the model ended (status {status}), as where memory is short"
         )

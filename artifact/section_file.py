@@ -16,7 +16,7 @@ import mmap
 import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..base.aligned import ARENA_ALIGNMENT
+from ..base.background import background_executor
 from ..base.errors import ModelError
 
 FORMAT = 17
@@ -77,7 +78,7 @@ def write_sections_to(file: IO[bytes], sections: Iterable[Section], content: Cal
     while a thread digests them; the content is asked for when all are."""
     file.write(bytes(_START))
     written: list[tuple[int, int, Future[str]]] = []
-    with ThreadPoolExecutor(1) as digests:
+    with background_executor() as digests:
         for section in map(_bytes_of, sections):
             begin = _padded(file)
             written.append((begin, section.nbytes, digests.submit(_sha256, section)))

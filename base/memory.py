@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,10 @@ _STEPS = 1 << 36
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _HUGE = 1 << 60
 """Version 1 of cgroups writes a number beyond this where there is no limit."""
+NO_MEMORY_STATUS = 77
+"""The exit status of a process of ours that has no memory to start in."""
+_RESERVE = 24 << 20
+"""What Python is to have before a block of work begins. Where it gets no memory for a small object, it may crash."""
 
 
 def memory_limit(given: int | None = None) -> int:
@@ -69,21 +74,32 @@ def granted_memory(root: Path = Path("/")) -> int:
 def require_memory(size: int, what: str) -> None:
     """Raise ``OutOfMemoryError`` unless so many bytes can be had now: LLVM does not fail where it gets none, but ends
     the process. What other threads take meanwhile is not foreseen."""
+    require_address_space(size, what)
+    if min(cgroup_bounds("memory", _left_v2, _left_v1), default=size) < size:
+        raise _too_little(size, what)
+
+
+def require_address_space(size: int, what: str) -> None:
+    """Raise ``OutOfMemoryError`` unless the limits of this process, which may be below those of its cgroups, leave it
+    so many bytes. That takes microseconds."""
     try:
         mmap.mmap(-1, size).close()  # address space, which RLIMIT_AS and RLIMIT_DATA bound, and no memory yet
-        left = min(cgroup_bounds("memory", _left_v2, _left_v1), default=size)
     except (OSError, MemoryError, OverflowError):
-        left = 0
-    if left < size:
-        raise OutOfMemoryError(
-            f"{what} needs up to {bytes_text(size)} of memory, and this process may not have as much more: raise its "
-            "limit (ulimit -v, or that of its cgroup), or let it hold less"
-        )
+        raise _too_little(size, what) from None
+
+
+def _too_little(size: int, what: str) -> OutOfMemoryError:
+    return OutOfMemoryError(
+        f"there should be {bytes_text(size)} of memory for {what}, and this process may not have as much more: raise "
+        "its limit (ulimit -v, or that of its cgroup), or let it hold less"
+    )
 
 
 @contextmanager
 def memory_errors(what: str) -> Iterator[None]:
-    """Where memory ends in the midst of something, ``OutOfMemoryError`` says of what."""
+    """Where memory ends in the midst of something, ``OutOfMemoryError`` says of what. It does not begin with so little
+    that Python itself could get none."""
+    require_address_space(_RESERVE, what)
     try:
         yield
     except OutOfMemoryError:
@@ -100,14 +116,19 @@ def memory_errors(what: str) -> Iterator[None]:
         raise OutOfMemoryError(f"{what}: there is not enough memory for another thread") from error
 
 
-def is_memory_limited() -> bool:
-    """Whether this process, and those that it starts, may have less memory than the machine."""
+def is_address_space_limited() -> bool:
+    """Whether the system refuses this process, and those that it starts, memory beyond some size (``ulimit -v``)."""
     import resource
 
     limits = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_AS, resource.RLIMIT_DATA))
-    return any(limit != resource.RLIM_INFINITY for limit in limits) or bool(
-        cgroup_bounds("memory", _limit_v2, _limit_v1)
-    )
+    return any(limit != resource.RLIM_INFINITY for limit in limits)
+
+
+def ended_without_memory(status: int) -> bool:
+    """Whether a child process of this status ended as where there is not enough memory: Linux kills it; C++, the
+    interpreter and the linker end it where it is refused memory, and so do imports of Python."""
+    refused = status in (-signal.SIGABRT, -signal.SIGSEGV, 127, 1) and is_address_space_limited()
+    return refused or status in (-signal.SIGKILL, NO_MEMORY_STATUS)
 
 
 def _machine_memory(root: Path) -> int:

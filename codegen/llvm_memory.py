@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..base.memory import require_memory
+from ..base.memory import require_address_space, require_memory
 
 _PASSES = 64 << 20
 _A_CHARACTER = 40
@@ -12,6 +12,12 @@ _A_CHARACTER = 40
 _LINKER = 16 << 20
 _COPIES = 4
 """To link objects, less than 1 MiB was taken beside copies of these."""
+
+
+def require_before_lowering() -> None:
+    """Raise ``OutOfMemoryError`` where LLVM could compile nothing anyway, so that Python, which may crash where it gets
+    no memory, does not lower with less."""
+    require_address_space(_PASSES, "LLVM")
 
 
 def require_for_compiling(text: str = "") -> None:

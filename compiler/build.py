@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..artifact.options import CodegenOptions
 from ..base.target import Target
 from ..codegen.compile import CompiledCode, compile_module
+from ..codegen.llvm_memory import require_before_lowering
 from ..codegen.report.report import VectorReport
 from ..codegen.report.verdicts import vector_report
 from ..ir.stmt import PrimFunc
@@ -37,6 +38,7 @@ def compile_schedule(
     """
     if options.precision == "strict":
         require_order_of_definition(schedule.state)
+    require_before_lowering()
     func = lower(schedule, args, name, target, debug=options.debug)
     module = outline_parallel(func, keep_loops=options.debug)
     return CompiledSchedule(func, compile_module(module, target, options))

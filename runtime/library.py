@@ -171,7 +171,7 @@ def load(path: str | os.PathLike[str], verify: bool = False) -> Library:
     if not isinstance(path, (str, os.PathLike)):
         raise ModelError(f"a library is read from the path of its file, found {path!r}")
     try:
-        with memory_errors(os.fspath(path)):
+        with memory_errors(f"loading {os.fspath(path)}"):
             with Path(path).open("rb") as opened:
                 file = SectionFile(opened)
             if verify:

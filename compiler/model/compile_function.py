@@ -15,6 +15,7 @@ from ...base.timing import timed
 from ...codegen.abi import symbolic_dims
 from ...codegen.compile import CompiledCode, EmittedCode, emit_code
 from ...codegen.heap_use import heap_use
+from ...codegen.llvm_memory import require_before_lowering
 from ...graph.node import Function
 from ...ir.buffer import Buffer
 from ...ir.constants import ONE, ZERO
@@ -54,6 +55,7 @@ def compile_function(key: str, function: Function, settings: CompileSettings) ->
 
 def emit_function(function: Function, settings: CompileSettings) -> EmittedFunction:
     """Lower and emit a closed function made by ``as_function``: all that is done in Python."""
+    require_before_lowering()
     nest, choices, work, _ = lower_function(function, settings, entry_symbol(function))
     func = timed(run_short_loops_alone, nest)
     emitted = timed(emit_code, timed(outline_parallel, func), settings.target, replace(settings.options, cache=False))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, Self
 
 import numpy.typing as npt
 
 from ...base.aligned import aligned
+from ...base.background import background_executor
 from ...base.mapped import in_memory
 from ...graph.node import Constant, Function
 from ...graph.visit import post_order
@@ -22,7 +23,7 @@ class ConstantArrays:
 
     def __init__(self, function: Function) -> None:
         constants = [node for node in post_order(function.body) if isinstance(node, Constant) and node.size != 1]
-        self._thread = ThreadPoolExecutor(1)
+        self._thread = background_executor()
         self._arrays: dict[Constant, Future[Array]] = {
             constant: self._thread.submit(_array, constant) for constant in constants
         }

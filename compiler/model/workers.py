@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import logging
 import pickle
-import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +21,11 @@ from queue import SimpleQueue
 from typing import IO, NamedTuple, Self, TypeVar
 
 from ...artifact.function import CompiledFunction
+from ...base.background import background_executor
 from ...base.child_python import python_command
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ...base.garbage import OBJECTS_BETWEEN_COLLECTIONS
-from ...base.memory import is_memory_limited, memory_errors
+from ...base.memory import NO_MEMORY_STATUS, ended_without_memory, memory_errors
 from ...base.thread_turns import short_turns
 from ...base.timing import CURRENT, CompileTiming, TimedStage, add_part, merged
 from ...graph.node import Call, Function
@@ -42,12 +42,13 @@ LEAST_FOR_WORKERS = 6
 """With fewer functions to compile, the start of processes would cost more than it saves."""
 _CALLS_A_WORKER = 25
 """So many calls of a graph are worth a process that may turn out not to be needed."""
-_NO_MEMORY = 77
-"""The exit status of a process that has no memory to start in."""
+_SPACE = 256 << 20
+"""A process that may not have so many more addresses cannot import numpy, whose threads end it where they get none."""
 _PROGRAM = """{quiet}
-import errno, gc, sys
+import errno, gc, mmap, sys
 gc.disable()
 try:
+    mmap.mmap(-1, {space}).close()
     from {module} import serve
 except (MemoryError, ImportError):
     sys.exit({status})
@@ -148,7 +149,7 @@ def _compile_here(work: Mapping[str, Job], progress: Progress) -> dict[str, Comp
         done[key] = answer.made
         progress(work[key].function.name)
 
-    with short_turns(), ThreadPoolExecutor(1) as llvm:
+    with short_turns(), background_executor() as llvm:
         try:
             for key, job in work.items():
                 waiting.append((key, llvm.submit(_completed, key, job, *_emitted(job))))
@@ -233,7 +234,7 @@ class _Worker:
     def __init__(self) -> None:
         # Ctrl-C in a terminal reaches the children too: they end without a word, for the parent tells of it.
         quiet = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
-        program = _PROGRAM.format(quiet=quiet, module=__name__, status=_NO_MEMORY)
+        program = _PROGRAM.format(quiet=quiet, module=__name__, space=_SPACE, status=NO_MEMORY_STATUS)
         self._process = subprocess.Popen(python_command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._used = False
 
@@ -254,10 +255,8 @@ class _Worker:
         return answer
 
     def _why_it_died(self, name: str) -> LoopwrightError:
-        """LLVM ends its process where it gets no memory, and so does Linux; otherwise it is a mistake of ours."""
         status = self._process.wait()
-        aborted = status == -signal.SIGABRT and is_memory_limited()
-        if aborted or status in (-signal.SIGKILL, _NO_MEMORY):
+        if ended_without_memory(status):
             return OutOfMemoryError(
                 f"the process that compiled {name} ended (status {status}), as where there is not enough memory: give "
                 "it more, or let fewer compile at a time, by jobs="

@@ -1,18 +1,32 @@
 """Where memory is short: processes whose limit is what they have and some more end well or in ``OutOfMemoryError``; an
 engine keeps to its own limit; workers that die are told of."""
 
+import errno
+import mmap
+import resource
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright import te
-from loopwright.base.memory import granted_memory, memory_errors, memory_limit, require_memory, step_limit
+from loopwright.base.background import background_executor
+from loopwright.base.memory import (
+    ended_without_memory,
+    granted_memory,
+    memory_errors,
+    memory_limit,
+    require_memory,
+    step_limit,
+)
 from loopwright.compiler.model import workers
+from loopwright.compiler.model.compile_function import emit_function
 from loopwright.compiler.settings import CompileSettings
 from loopwright.runtime.memory_budget import MemoryBudget
 
@@ -23,7 +37,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits the address s
 @LINUX
 @pytest.mark.parametrize("scenario", ["build", "compile_here", "compile_in_workers", "load"])
 def test_under_a_limit_of_memory_all_ends_well_or_says_that_it_is_out_of_it(scenario):
-    steps = [0, 8, 40, 66, 90, 4096]
+    steps = [0, 8, 40, 66, 67, 90, 4096]
     run = subprocess.run(
         [sys.executable, str(PROGRAM), scenario, *map(str, steps)],
         capture_output=True,
@@ -36,11 +50,12 @@ def test_under_a_limit_of_memory_all_ends_well_or_says_that_it_is_out_of_it(scen
     assert set(ends) <= {"done", "OutOfMemoryError"}, (ends, run.stderr)
     assert ends[0] == "OutOfMemoryError"
     assert ends[-1] == "done", run.stderr
+    assert ends == sorted(ends), "more memory is no hindrance"
 
 
 def test_what_no_process_has_cannot_be_required():
     require_memory(1 << 20, "a test")
-    with pytest.raises(lw.OutOfMemoryError, match="a test needs up to 65536 TiB"):
+    with pytest.raises(lw.OutOfMemoryError, match="65536 TiB of memory for a test"):
         require_memory(1 << 56, "a test")
     with pytest.raises(MemoryError):
         require_memory(1 << 80, "a test")
@@ -56,6 +71,55 @@ def test_a_thread_that_cannot_start_is_for_want_of_memory():
 def function():
     x = lw.var("x", (16, 16))
     return lw.Function([x], lw.nn.relu(x), "f")
+
+
+def test_nothing_begins_with_less_memory_than_python_needs_to_tell_of_it(monkeypatch):
+    with memory_errors("a test"):
+        pass
+
+    def refuses(_, size):
+        if size > 20 << 20:
+            raise OSError(errno.ENOMEM, "no memory")
+        return mmap.mmap(-1, size)
+
+    monkeypatch.setattr("loopwright.base.memory.mmap", SimpleNamespace(mmap=refuses))
+    with pytest.raises(lw.OutOfMemoryError, match=r"24\.0 MiB of memory for a test"), memory_errors("a test"):
+        pytest.fail("it began")
+    with pytest.raises(lw.OutOfMemoryError, match=r"64\.0 MiB of memory for LLVM"):
+        emit_function(function(), CompileSettings(lw.resolve_target("x86-64-v2")))
+
+
+def test_threads_take_no_part_of_an_address_space_that_is_limited(monkeypatch):
+    with background_executor() as executor:
+        assert executor.submit(threading.get_ident).result() != threading.get_ident()
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (1 << 40, resource.RLIM_INFINITY))
+    with background_executor() as executor:
+        assert executor.submit(threading.get_ident).result() == threading.get_ident()
+        assert list(executor.map(abs, (-1, 2))) == [1, 2]
+        failed = executor.submit(int, "x")
+        assert isinstance(failed.exception(), ValueError)
+        with pytest.raises(KeyboardInterrupt):
+            executor.submit(signal.raise_signal, signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("status", "limited", "expected"),
+    [
+        (-signal.SIGKILL, False, True),
+        (77, False, True),
+        (-signal.SIGABRT, False, False),
+        (-signal.SIGABRT, True, True),
+        (-signal.SIGSEGV, False, False),
+        (-signal.SIGSEGV, True, True),
+        (127, True, True),
+        (1, False, False),
+        (2, True, False),
+    ],
+)
+def test_what_ends_a_process_is_want_of_memory_where_memory_is_limited(monkeypatch, status, limited, expected):
+    bound = 1 << 40 if limited else resource.RLIM_INFINITY
+    monkeypatch.setattr("resource.getrlimit", lambda kind: (bound, bound))
+    assert ended_without_memory(status) is expected
 
 
 @pytest.mark.parametrize("status", [signal.SIGKILL, 77])
