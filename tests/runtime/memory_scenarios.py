@@ -55,7 +55,7 @@ def load(path):
 
 
 def load_modules():
-    """What is imported with first use, before there is a limit."""
+    """What is imported with first use, once for all children, before there is a limit."""
     for name in lw.__all__:
         getattr(lw, name)
     for name in ("llvmlite.binding", "onnx"):
@@ -63,7 +63,6 @@ def load_modules():
 
 
 def limited(scenario, path, mebibytes):
-    load_modules()
     run = scenario(path)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limit = pages * resource.getpagesize() + (mebibytes << 20)
@@ -97,5 +96,6 @@ if __name__ == "__main__":
         os._exit(0)
     if sys.argv[1] == "load":
         os.wait()
+    load_modules()
     for number in map(int, sys.argv[2:]):
         sys.stdout.write(f"{ended(globals()[sys.argv[1]], path, number)}\n")
