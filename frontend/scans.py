@@ -22,7 +22,9 @@ from ..ops.families.loops import scan
 from ..ops.families.transpose import transpose
 from . import ragged
 from .carried_strings import CarriedStrings, Part, carried_strings, outside_spans
+from .equivalent_loop import as_loop
 from .onnx_node import OnnxNode
+from .refusal_causes import MadeBytesError
 from .stacking import grown_rows, has_born_extents
 from .subgraphs import Subgraphs, check_counts, graph_attribute
 from .values import Value
@@ -49,19 +51,19 @@ def convert_scan(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
     states, sliced = values[: len(values) - count], values[len(values) - count :]
     check_counts(node, graph, len(values), len(states))
     stacked = len(graph.output) - len(states)
-    return _scanned(
-        node,
-        _Scan(
-            graph,
-            states,
-            sliced,
-            node.ints("scan_input_axes") or (0,) * count,
-            _flags(node.ints("scan_input_directions"), count),
-            node.ints("scan_output_axes") or (0,) * stacked,
-            _flags(node.ints("scan_output_directions"), stacked),
-        ),
-        subgraphs,
+    scan = _Scan(
+        graph,
+        states,
+        sliced,
+        node.ints("scan_input_axes") or (0,) * count,
+        _flags(node.ints("scan_input_directions"), count),
+        node.ints("scan_output_axes") or (0,) * stacked,
+        _flags(node.ints("scan_output_directions"), stacked),
     )
+    try:
+        return _scanned(node, scan, subgraphs)
+    except MadeBytesError:
+        return _as_loop(node, scan, subgraphs)
 
 
 def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:
@@ -105,6 +107,32 @@ def _scanned(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node
     stacks = (_first_axis_at(stacked[k], axis) for k, axis in enumerate(scan.stacked_axes))
     last = map(node.finish, (*found[: len(states)], *stacks))
     return [forms.joined(value, utf8) for value, (_, utf8) in zip(last, results, strict=True)]
+
+
+def _as_loop(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
+    """A Scan whose iterations make strings, as a Loop, which has memory for these."""
+    parts = [node.forms.apart(value) for value in scan.sliced]
+    wholes = [_axis_first(spans, axis) for ((spans,), _), axis in zip(parts, scan.sliced_axes, strict=True)]
+    texts = [None if utf8 is None else node.finish(utf8) for _, utf8 in parts]
+    sliced = [
+        node.finish(_backwards(node, whole) if back else whole)
+        for whole, back in zip(wholes, scan.sliced_back, strict=True)
+    ]
+
+    def body(number: Node, states: Sequence[Value]) -> Sequence[Value]:
+        rows = [node.finish(take(whole, number, 0)) for whole in sliced]
+        given = [*states, *map(node.forms.joined, rows, texts)]
+        return subgraphs.results(scan.graph, {i.name: v for i, v in zip(scan.graph.input, given, strict=True)})
+
+    trips = node.shapes.stand_for([tensor_of(sliced[0]).shape[0]], scalar=True)
+    found = as_loop(node, trips, scan.states, scan.graph.output, body, subgraphs)
+    made = [value for value in found if isinstance(value, Node)]
+    states, stacks = made[: len(scan.states)], made[len(scan.states) :]
+    for stack, axis, back in zip(stacks, scan.stacked_axes, scan.stacked_back, strict=True):
+        (rows,), utf8 = node.forms.apart(stack)
+        rows = _first_axis_at(_backwards(node, rows) if back else rows, axis)
+        states.append(node.forms.joined(node.finish(rows), None if utf8 is None else node.finish(utf8)))
+    return states
 
 
 def _states_that_stay(

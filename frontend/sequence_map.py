@@ -1,4 +1,4 @@
-"""SequenceMap: a subgraph for each tensor of a sequence; of known length one by one, else as a loop over rows."""
+"""SequenceMap: a subgraph for each tensor of a sequence; of known length one by one, else as a loop."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from onnx import GraphProto
 
 from ..base.errors import ModelError
-from ..graph.node import Node, Var, tensor_of
-from ..graph.types import TensorType, tensor_type
-from ..ops.families.loop import LoopAttrs, loop_call
+from ..graph.node import Node
 from . import ragged
-from .carried_strings import outside_spans
+from .equivalent_loop import as_loop
 from .onnx_node import OnnxNode
 from .subgraphs import Subgraphs, graph_attribute
-from .values import Listed, Ragged, SequenceValue, Value
+from .values import Growing, Listed, Ragged, SequenceValue, Value
 
 
 def convert_sequence_map(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
@@ -42,38 +40,34 @@ def _one_by_one(node: OnnxNode, graph: GraphProto, given: Sequence[Value], subgr
     for number in range(length):
         row = [value.elements[number] if isinstance(value, Listed) else value for value in given]
         made.append(subgraphs.results(graph, {i.name: value for i, value in zip(graph.input, row, strict=True)}))
-    results = []
-    for output in range(len(graph.output)):
-        elements = tuple(result for row in made if isinstance(result := row[output], Node))
-        if len(elements) != length:
-            raise node.unsupported(f"a body whose output {output} is no tensor")
-        results.append(Listed(elements))
-    return results
+    outputs = range(len(graph.output))
+    return [Listed(tuple(_tensor(node, output, row[output]) for row in made)) for output in outputs]
 
 
 def _as_loop(
     node: OnnxNode, graph: GraphProto, given: Sequence[Value], sequences: Sequence[SequenceValue], subgraphs: Subgraphs
 ) -> Sequence[Value]:
-    """A loop over tensors of one shape, which are rows of one tensor."""
-    forms = node.forms
-    rows, texts = [], []
-    for (sequence,), text in map(forms.apart, sequences):
-        texts.append(None if text is None else node.finish(text))
-        whole = ragged.as_ragged(node, sequence)
-        if whole.shape is None:
-            raise node.unsupported("a sequence of any length of tensors that may differ in shape")
-        rows.append(ragged.stacked(node, whole))
-    number = Var("number", tensor_type((), "int64"))
-    variables = [Var(f"row{k}", TensorType(kind.shape[1:], kind.dtype)) for k, kind in enumerate(map(tensor_of, rows))]
-    slices = map(forms.joined, variables, texts)
-    bound: dict[str, Value] = {"": number}
-    for info, value in zip(graph.input, given, strict=True):
-        bound[info.name] = next(slices) if isinstance(value, (Listed, Ragged)) else value
-    params = (number, *variables)
-    results = subgraphs.tensor_results(node, graph, bound, params)
-    made = [outside_spans(node, result, params, subgraphs) for result in results]
-    function, captured = subgraphs.function(graph, params, [part for part, _ in made])
-    attrs = LoopAttrs(function, sliced=(False,) * len(rows), stacked=(False,) * len(results), trips="x0_0")
-    found = loop_call(attrs, None, None, (), rows, captured)[:-1]
-    stacks = [ragged.of_rows(node, node.finish(stack)) for stack in found]
-    return [forms.joined(stack, utf8) for stack, (_, utf8) in zip(stacks, made, strict=True)]
+    """A loop that appends what the body gives for the tensors at a position of all sequences."""
+    parts = [node.forms.apart(sequence) for sequence in sequences]
+    wholes = [ragged.as_ragged(node, spans) for (spans,), _ in parts]
+    texts = [None if utf8 is None else node.finish(utf8) for _, utf8 in parts]
+
+    def body(number: Node, so_far: Sequence[Value]) -> Sequence[Value]:
+        elements = [node.finish(ragged.element_at(node, whole, number)) for whole in wholes]
+        rows = map(node.forms.joined, elements, texts)
+        row = [next(rows) if isinstance(value, (Listed, Ragged)) else value for value in given]
+        made = subgraphs.results(graph, {i.name: value for i, value in zip(graph.input, row, strict=True)})
+        return [
+            Growing((*before.added, _tensor(node, output, result)))
+            for output, (before, result) in enumerate(zip(so_far, made, strict=True))
+            if isinstance(before, Growing)
+        ]
+
+    length = node.shapes.stand_for([wholes[0].length], scalar=True)
+    return as_loop(node, length, [Listed(()) for _ in graph.output], graph.output, body, subgraphs)
+
+
+def _tensor(node: OnnxNode, output: int, result: Value) -> Node:
+    if not isinstance(result, Node):
+        raise node.unsupported(f"a body whose output {output} is no tensor")
+    return result
