@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...base.errors import InternalError, LoopwrightError, SelectionError
 from ...graph.node import Call, Constant, Node, Var
@@ -29,6 +29,11 @@ class LayoutCosts:
     expected: ExpectedExtents = field(default_factory=ExpectedExtents)
     _costs: dict[tuple[object, ...], float] = field(default_factory=dict)
     _transforms: dict[tuple[object, ...], float] = field(default_factory=dict)
+
+    def direct(self) -> LayoutCosts:
+        """The same where arithmetic is direct."""
+        options = replace(self.settings.options, arithmetic="direct")
+        return LayoutCosts(replace(self.settings, options=options), self.expected)
 
     def of_call(self, call: Call) -> float:
         """What the implementation that would be chosen declares; the cycles of its memory traffic, if it declares

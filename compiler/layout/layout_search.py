@@ -8,13 +8,14 @@ users have chosen when the value does.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from ...graph.node import Call, Node
 from ...graph.visit import inputs, users
 from .layout_candidates import CostedCandidate, KnownCandidates, layout_candidates
 from .layout_costs import LayoutCosts
+from .normalized_products import normalized_products
 from .value_layouts import OperandLayout, ResultLayout
 
 
@@ -32,7 +33,7 @@ class LayoutAssignment:
 
 def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> LayoutAssignment:
     """Choose the layouts of a graph's values, given in ``order`` of computation; ``result`` stays as it is."""
-    table = _CostTable(costs, {node: len(by) for node, by in users(result).items()})
+    table = _CostTable(costs, {node: len(by) for node, by in users(result).items()}, normalized_products(order))
     for node in order:
         table.enter(node)
     chosen: dict[Node, CostedCandidate] = {}
@@ -54,22 +55,30 @@ def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> L
 @dataclass(slots=True)
 class _CostTable:
     """The candidates of each call, and the least cost of each value in each layout. Mutable: filled in the order of
-    computation. ``uses`` are the numbers of users."""
+    computation. ``uses`` are the numbers of users; the arithmetic of calls in ``direct`` is that."""
 
     costs: LayoutCosts
     uses: Mapping[Node, int]
+    direct: Set[Node]
     candidates: dict[Node, tuple[CostedCandidate, ...]] = field(default_factory=dict)
     least: dict[Node, dict[ResultLayout, float]] = field(default_factory=dict)
     known: KnownCandidates = field(default_factory=dict)
+    known_direct: KnownCandidates = field(default_factory=dict)
+    costs_if_direct: LayoutCosts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.costs_if_direct = self.costs.direct()
 
     def enter(self, node: Node) -> None:
         """Find the costs of a node whose inputs have been entered."""
         if not isinstance(node, Call):
             self.least[node] = {None: sum(self._operand_cost(used, None) for used in inputs(node))}
             return
-        self.candidates[node] = layout_candidates(
-            node, [list(self.least[a]) for a in node.args], self.costs, self.known
-        )
+        available = [list(self.least[a]) for a in node.args]
+        costs, known = (self.costs, self.known)
+        if node in self.direct:
+            costs, known = (self.costs_if_direct, self.known_direct)
+        self.candidates[node] = layout_candidates(node, available, costs, known)
         least: dict[ResultLayout, float] = {}
         for candidate in self.candidates[node]:
             cost = self._total(node, candidate)

@@ -18,7 +18,10 @@ from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.ops.definition.strategy import OpStrategy
+from loopwright.ops.families.binary import divide, maximum, multiply
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
+from loopwright.ops.families.reduce import l1, l2, sum_square
+from loopwright.ops.families.unary import rsqrt
 from loopwright.schedules.default_schedule import default_schedule
 
 rng = np.random.default_rng(8)
@@ -99,6 +102,37 @@ def test_layouts_are_planned_in_direct_arithmetic():
 
 def outcome(name, x, w, **options):
     return lw.Engine(lw.compile(function_of(name, w), target=ANY, jobs=1, **options), threads=1)([x])[0]
+
+
+def at_least(norm, least):
+    return maximum(norm, lw.const(np.float32(least)))
+
+
+NORMALIZED = {
+    "l2": lambda y, axis: divide(y, at_least(l2(y, axis, keepdims=True), 1e-12)),
+    "l1": lambda y, axis: divide(y, at_least(l1(y, axis, keepdims=True), 1e-12)),
+    "rsqrt": lambda y, axis: multiply(y, rsqrt(at_least(sum_square(y, axis, keepdims=True), 1e-24))),
+}
+
+
+@pytest.mark.parametrize("norm", NORMALIZED)
+@pytest.mark.parametrize("name", CASES)
+def test_zeros_stay_zeros_where_products_are_divided_by_their_norm(name, norm):
+    """Fast arithmetic would make tiny numbers of them, which the norm, as tiny, makes numbers around 1."""
+    make, x_shape, w_shape, exactly = CASES[name]
+    axis, x, w = 1 if len(x_shape) == 4 else 2, normal(*x_shape), normal(*w_shape)
+    x[..., x_shape[-2] // 2 :, :] = 0
+    argument = lw.var("x", x_shape)
+    product = multiply(make(argument, lw.const(w)), lw.const(np.float32(0.5)))
+    f = lw.Function([argument], NORMALIZED[norm](product, axis))
+    assert all(made.direct for made in chosen(f, ANY))
+    wanted = exactly(x, w)
+    length = (
+        np.abs(wanted).sum(axis, keepdims=True) if norm == "l1" else np.linalg.norm(wanted, axis=axis, keepdims=True)
+    )
+    wanted = wanted / np.where(length == 0, 1, length)
+    found = lw.Engine(lw.compile(f, target=ANY, jobs=1), threads=1)([x])[0]
+    np.testing.assert_allclose(found, wanted, atol=2e-6)
 
 
 @pytest.mark.parametrize("name", CASES)
