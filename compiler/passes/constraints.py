@@ -298,12 +298,15 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
 
     Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
     Then the other one of two is larger: ``min(n, m)`` should not be n by chance. Smaller ones are tried where a
-    dimension divides: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones. Where an extent is below 0, as that of
-    ``x[n * m :]`` may be, each run checks that, and one large number among small ones is tried.
+    dimension divides, unless there are no elements for them: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones.
+    Where an extent is below 0, as that of ``x[n * m :]`` may be, each run checks that, and one large number among small
+    ones is tried.
     """
     trials = [large(symbols), large(symbols, 2), *([large(symbols[::-1])] if len(symbols) > 1 else ())]
-    if any(map(_has_open_divisor, extents_of(a.type for a in call.args))):
-        trials.append(smaller(trials[0], SMALLER[-1]))
+    extents = [*extents_of(a.type for a in call.args)]
+    if any(map(_has_open_divisor, extents)):
+        small = smaller(trials[0], SMALLER[-1])
+        trials += [small] if all(map(_is_positive, (_value_at(e, small) for e in extents))) else []
     for values in trials:
         found = _problem_at(call, {**values, **known})
         others = (one_large(symbols, symbol) for symbol in symbols)
@@ -312,6 +315,11 @@ def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProx
         if found is not None:
             return found
     return None
+
+
+def _is_positive(extent: Expr | None) -> bool:
+    number = None if extent is None else const_int(extent)
+    return number is not None and number > 0
 
 
 def _has_open_divisor(extent: Expr) -> bool:
