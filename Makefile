@@ -52,6 +52,7 @@ fuzz: $(VENV)/dev.stamp
 	$(BIN)/python tests/fuzz/campaign.py --jobs $(JOBS)
 	$(BIN)/python tests/fuzz/call_campaign.py operators --jobs $(JOBS)
 	$(BIN)/python tests/fuzz/call_campaign.py graphs --jobs $(JOBS)
+	$(BIN)/python tests/fuzz/call_campaign.py loops --jobs $(JOBS)
 	$(BIN)/python tests/fuzz/call_campaign.py contrib --jobs $(JOBS)
 	LOOPWRIGHT_HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -n $(JOBS) tests/fuzz/test_simplify_fuzz.py
 

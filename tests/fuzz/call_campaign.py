@@ -1,8 +1,9 @@
-"""The long run of random calls of operators, of random graphs, or of calls of onnxruntime's own operators, in child
-processes; prints what it met.
+"""The long run of random calls of operators, of random graphs, of random loops, or of calls of onnxruntime's own
+operators, in child processes; prints what it met.
 
     python tests/fuzz/call_campaign.py operators --seconds 120
     python tests/fuzz/call_campaign.py graphs --count 5000 --jobs 1 --seed 7
+    python tests/fuzz/call_campaign.py loops --seconds 600
     python tests/fuzz/call_campaign.py contrib --seconds 600
 
 Every operator of the registry takes its turns: with attributes, shapes, types and values that are drawn, for targets
@@ -24,11 +25,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import contrib_plans
 import graph_plans
+import loop_plans
 import operator_plans
 from shrink import failure
 from worker import Worker
 
-KINDS = {"operators": operator_plans, "graphs": graph_plans, "contrib": contrib_plans}
+KINDS = {"operators": operator_plans, "graphs": graph_plans, "loops": loop_plans, "contrib": contrib_plans}
 """Modules with ``SCRIPT``, ``draw(rng, number)`` that gives a plan, and ``simpler(plan)`` that gives smaller ones."""
 BATCH = 32
 PROGRESS_EVERY = 10

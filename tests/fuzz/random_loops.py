@@ -97,11 +97,12 @@ class Body:
 
 @dataclass(eq=False)
 class RandomLoop:
-    """A model, what it is fed in some calls, and what it gives."""
+    """A model, what it is fed in some calls, and what it gives; the ``operators`` of the body."""
 
     model: onnx.ModelProto
     feeds: list
     expected: list
+    operators: set
 
 
 def random_loop(seed):
@@ -186,4 +187,4 @@ def random_loop(seed):
                     break
         calls.append(feeds)
         wanted.append([*state, *([np.array(rows)] if stacks else [])])
-    return RandomLoop(model, calls, wanted)
+    return RandomLoop(model, calls, wanted, {node.op_type for node in body.nodes})

@@ -1,20 +1,24 @@
-"""Random loops of numbers and strings that change their length give what numpy makes of them, by iterations."""
+"""Random loops of numbers and strings that change their length give what numpy makes of them, by iterations: a few of
+what ``call_campaign.py loops`` draws."""
 
+import random
+
+import check_loop
+import loop_plans
 import numpy as np
 import pytest
-from random_loops import random_loop
-
-import loopwright as lw
 
 
 @pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 150))])
 def test_random_loops(seed):
-    loop = random_loop(seed)
-    engine = lw.Engine(lw.compile(loop.model, jobs=1, progress=False))
-    for feeds, wanted in zip(loop.feeds, loop.expected, strict=True):
-        for found, want in zip(engine(feeds), wanted, strict=True):
-            if want.dtype == object:
-                assert found.tolist() == want.tolist()
-            else:
-                assert found.shape == want.shape
-                np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-6)
+    check_loop.check_loop(check_loop.random_loop(seed))
+
+
+def test_a_loop_that_gives_something_else_is_an_error():
+    plan = loop_plans.draw(random.Random(3), 0)
+    assert check_loop.check(plan)["error"] is None
+    loop = check_loop.random_loop(plan["seed"])
+    first = loop.expected[-1][0]
+    loop.expected[-1][0] = np.append(first, np.zeros(1, first.dtype))
+    with pytest.raises(AssertionError):
+        check_loop.check_loop(loop)
