@@ -1,14 +1,18 @@
 """Compile an intrinsic as a loop over arrays: what the accuracy table measures and the vector math tests run.
 
-As a script it is their child process, since LLVM aborts on what it cannot select: ``elementwise.py <folder> <target>
-<job> …``, a job being ``<intrinsic>:<dtype with lanes>``, reads the arguments ``<folder>/<job>.npz`` and writes the
-results ``<folder>/<job>.npy``; without arguments it writes the object file ``<folder>/<job>.o`` instead. float16 and
-bfloat16 are uint16 bit patterns.
+As a script it is their child process, since LLVM aborts on what it cannot select. It forks for each line of its input,
+``[folder, target, [job, …]]`` in JSON, a job being ``<intrinsic>:<dtype with lanes>``, and answers with the fork's exit
+code. For a job the arguments ``<folder>/<job>.npz`` are read and the results ``<folder>/<job>.npy`` written; without
+arguments, the object file ``<folder>/<job>.o``. float16 and bfloat16 are uint16 bit patterns.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import signal
 import sys
+import traceback
 from collections.abc import Callable
 from ctypes import CFUNCTYPE, c_int64, c_void_p
 from pathlib import Path
@@ -29,6 +33,7 @@ from loopwright.codegen.types import memory_element, value_type
 from loopwright.codegen.vector_math import emit_intrinsic
 from loopwright.ir.intrinsics import INTRINSICS
 
+SECONDS = 600
 Array = NDArray[Any]
 Emit = Callable[[llvm_ir.IRBuilder, list[llvm_ir.Value], DType, Target], llvm_ir.Value]
 
@@ -130,7 +135,23 @@ def compile_map(name: str, kind: DType, spec: str) -> Callable[..., Array]:
     return run
 
 
-def main(folder: Path, spec: str, jobs: list[str]) -> None:
+def fork_for(folder: Path, spec: str, jobs: list[str]) -> int:
+    """The exit code of a fork that does some jobs: minus the signal that ended it, that of an alarm if it hangs."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    status = 1
+    try:
+        signal.alarm(SECONDS)
+        run(folder, spec, jobs)
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def run(folder: Path, spec: str, jobs: list[str]) -> None:
     for job in jobs:
         name, kind = job.split(":")
         if (folder / f"{job}.npz").exists():
@@ -141,4 +162,8 @@ def main(folder: Path, spec: str, jobs: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    resolve_target("native")  # forks need not find out again what this machine is
+    for line in sys.stdin:
+        folder, spec, jobs = json.loads(line)
+        sys.stdout.write(f"{fork_for(Path(folder), spec, jobs)}\n")
+        sys.stdout.flush()

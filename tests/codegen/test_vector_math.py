@@ -1,15 +1,16 @@
 """Intrinsics as machine code, on the plainest and the newest targets, against numpy in a wider format.
 
-Everything is compiled in child processes (``benchmarks/elementwise.py``): LLVM aborts on what it cannot select.
+Everything is compiled in forks of a child (``benchmarks/elementwise.py``): LLVM aborts on what it cannot select.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from pathlib import Path
 
@@ -37,22 +38,35 @@ PREDICATES = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite}
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30]
 
 
-def run_child(folder: Path, target: str, jobs: list[str]) -> None:
-    command = [sys.executable, str(BENCHMARKS / "elementwise.py"), str(folder), target, *jobs]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, f"{target}: {done.stderr[-3000:]}"
+@pytest.fixture(scope="module")
+def child(tmp_path_factory) -> Iterator[Callable[[Path, str, list[str]], None]]:
+    """``child(folder, target, jobs)`` has a fork of one process do some jobs, which asserts that it ended well."""
+    told = tmp_path_factory.mktemp("child") / "stderr"
+    command = [sys.executable, str(BENCHMARKS / "elementwise.py")]
+    pipe = subprocess.PIPE
+    with (
+        told.open("w") as errors,
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=errors, text=True) as process,
+    ):
+
+        def run(folder: Path, target: str, jobs: list[str]) -> None:
+            process.stdin.write(f"{json.dumps([str(folder), target, jobs])}\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "0\n", f"{target}: {told.read_text()[-3000:]}"
+
+        yield run
 
 
 @pytest.fixture(params=TARGETS)
-def compute(request, tmp_path) -> Callable[..., dict[str, np.ndarray]]:
-    """``compute({"exp:float32x8": (x,), …})`` → the results by job, from one child process."""
+def compute(request, child, tmp_path) -> Callable[..., dict[str, np.ndarray]]:
+    """``compute({"exp:float32x8": (x,), …})`` → the results by job, from one fork."""
     if request.param == "x86-64-v3" and not resolve_target("native").has("avx2", "fma"):
         pytest.skip("this machine cannot run x86-64-v3")
 
     def run(jobs: dict[str, tuple[np.ndarray, ...]]) -> dict[str, np.ndarray]:
         for job, arrays in jobs.items():
             np.savez(tmp_path / f"{job}.npz", *arrays)
-        run_child(tmp_path, request.param, list(jobs))
+        child(tmp_path, request.param, list(jobs))
         return {job: np.load(tmp_path / f"{job}.npy") for job in jobs}
 
     return run
@@ -237,11 +251,11 @@ def undefined_symbols(image: bytes) -> set[str]:
     "target",
     ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids", "llvm -mtriple=aarch64-unknown-linux-gnu"],
 )
-def test_no_target_needs_a_library(target, tmp_path):
+def test_no_target_needs_a_library(child, target, tmp_path):
     floats = ["float32x8", "float64x4", "float16x8", "bfloat16"]
     jobs = [f"{n}:{k}" for n, i in INTRINSICS.items() if i.domain in ("float", "number") for k in floats]
     jobs += [f"{n}:{k}" for n in ("abs", "popcount") for k in ("int32x8", "int64x4", "uint8x16", "int64")]
-    run_child(tmp_path, target, jobs)
+    child(tmp_path, target, jobs)
     for job in jobs:
         # The only exception: float64 fma, where the hardware has none.
         allowed = {"fma"} if job == "fma:float64x4" and target in ("x86-64", "x86-64-v2") else set()
