@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..base.aligned import PAGE_BYTES
 from ..base.dtype import DType
@@ -29,9 +29,25 @@ def near_divisor(extent: int, most: int) -> int:
     return dividing if 2 * dividing >= most else most
 
 
+def divisors(extent: int) -> list[int]:
+    """All divisors of an extent of at least 1, in order."""
+    small = [size for size in range(1, math.isqrt(extent) + 1) if extent % size == 0]
+    return sorted({*small, *(extent // size for size in small)})
+
+
+def even_sizes(extent: int, parts: int) -> Iterator[int]:
+    """The sizes of the largest part, from large to small, where an extent falls into so many equal parts, the last of
+    which may be smaller, or into more."""
+    while parts <= extent:
+        size = math.ceil(extent / parts)
+        yield size
+        parts = math.ceil(extent / (size - 1)) if size > 1 else extent + 1
+
+
 def part_sizes(extent: int, default: int) -> list[int]:
     """Sizes of parts of an extent that are worth a try: its divisors, the powers of two, and the default."""
-    return sorted({default} | {size for size in range(1, extent + 1) if extent % size == 0 or size & (size - 1) == 0})
+    powers = (1 << power for power in range(extent.bit_length()))
+    return sorted({default, *powers, *(divisors(extent) if extent > 0 else ())})
 
 
 def bytes_of(shape: Sequence[Expr], kind: DType) -> int:

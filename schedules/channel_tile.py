@@ -50,7 +50,7 @@ def _tiles(rows: int, columns: int, side: int, most: int, partial: bool) -> Iter
     """Tiles of at most so many positions; ``partial`` ones have some columns of several rows."""
     for width in range(1, min(columns, most) + 1):
         yield ChannelTile(1, width, side)
-    for width in range(1 if partial else columns, columns + 1):
+    for width in range(1 if partial else columns, min(columns, most // 2) + 1):
         for height in range(2, min(rows, most // width) + 1):
             yield ChannelTile(height, width, side)
 

@@ -244,6 +244,11 @@ def test_narrow_images_take_several_rows_together():
     assert channel_tile(56, 56, 4, 32) == ChannelTile(1, 14, 2)
 
 
+@pytest.mark.parametrize("share", [None, lambda tile: 1.0])
+def test_a_tile_of_rows_without_end_is_found_without_counting_their_columns(share):
+    assert channel_tile(4, 10**12, 4, 32, share=share).columns <= 30
+
+
 def built(x_shape, w_shape, attrs):
     """The convolution's kernel for a processor with AVX-512."""
     target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4")

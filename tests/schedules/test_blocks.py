@@ -5,7 +5,7 @@ import pytest
 from loopwright import te
 from loopwright.base.dtype import dtype
 from loopwright.ir.makers import as_index
-from loopwright.schedules.blocks import bytes_of, largest_divisor, near_divisor
+from loopwright.schedules.blocks import bytes_of, divisors, even_sizes, largest_divisor, near_divisor, part_sizes
 
 
 @pytest.mark.parametrize("extent", range(1, 60))
@@ -14,6 +14,21 @@ def test_the_largest_divisor_divides_and_no_larger_one_below_the_limit_does(exte
         found = largest_divisor(extent, most)
         assert extent % found == 0
         assert [n for n in range(found + 1, most + 1) if extent % n == 0] == []
+
+
+@pytest.mark.parametrize("extent", [*range(1, 130), 2310, 4096, 9973])
+def test_divisors_and_sizes_of_even_parts_are_all_that_there_are(extent):
+    dividing = [n for n in range(1, extent + 1) if extent % n == 0]
+    assert divisors(extent) == dividing
+    powers = {n for n in range(1, extent + 1) if n.bit_count() == 1}
+    assert part_sizes(extent, 17) == sorted({17, *powers, *dividing})
+    for parts in (1, 2, 7, extent):
+        assert list(even_sizes(extent, parts)) == list(dict.fromkeys(-(-extent // n) for n in range(parts, extent + 1)))
+
+
+def test_sizes_of_parts_of_a_huge_extent_are_found_without_counting_up_to_it():
+    assert len(part_sizes(10**12, 1)) == 13 * 13 + 40 - 13  # divisors and powers of two, of which 13 are both
+    assert next(even_sizes(10**12, 3)) == 333_333_333_334
 
 
 def test_an_open_extent_is_divided_by_1():

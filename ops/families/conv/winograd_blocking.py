@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 
 from ....base.dtype import DType
 from ....base.target import Target
-from ....schedules.blocks import MANY_TASKS
+from ....schedules.blocks import MANY_TASKS, even_sizes
 from ....schedules.machine import CORE
 
 CYCLES_PER_STEP = 0.5
@@ -75,7 +75,7 @@ class Products:
         multiple of ``unit``, or all tiles."""
         most = max(1, LARGEST_GROUP * self.target.l2_bytes // self._bytes(self.channels))
         least = math.ceil(self.tiles / most)
-        even = (math.ceil(self.tiles / count) for count in range(least, self.tiles + 1))
+        even = even_sizes(self.tiles, least)
         groups = dict.fromkeys(min(math.ceil(group / unit) * unit, self.tiles) for group in even)
         candidates = (self._of(group, together) for group in groups for together in self._together(group))
         return min(candidates, key=lambda blocking: blocking.cycles)

@@ -31,7 +31,7 @@ from ....graph.types import TensorType, tensor_type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
 from ....lowering.schedule import LoopView, Schedule, StageView
-from ....schedules.blocks import largest_divisor
+from ....schedules.blocks import divisors, largest_divisor
 from ....schedules.decide_tile import decide_tile
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
@@ -251,8 +251,7 @@ class Quartered:
         and the rows of a group. What runs in parallel, and how far planes come ahead, is decided by ``schedule``."""
         tile = decide_tile(schedule, self.tile, self.half, self.columns // 2, self.target, keeps_width=True)
         made = replace(self, tile=tile)
-        divisors = [size for size in range(1, self.half + 1) if self.half % size == 0]
-        return replace(made, group_rows=schedule.decide("group", divisors, made.group))
+        return replace(made, group_rows=schedule.decide("group", divisors(self.half), made.group))
 
     def schedule(self, schedule: Schedule, stage: StageView, loops: ResultLoops, products: Tensor) -> None:
         """Compute group by group of each sample, and in a group panel by panel: the products, then the result. Enough
