@@ -12,28 +12,25 @@ from __future__ import annotations
 import itertools
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import replace
 from typing import TypeAlias
 
 from ...artifact.block import Least
 from ...base.dtype import INDEX
-from ...base.errors import ExpressionError, IndexRangeError, ModelError, TypeInferenceError
+from ...base.errors import ExpressionError, ModelError, TypeInferenceError
 from ...base.quantities import bounds_text
 from ...graph.node import Call, Function, Node, Var
-from ...graph.types import NegativeExtentError
 from ...graph.visit import bodies_of, nested_order, post_order
 from ...ir.constants import ONE, const_int
 from ...ir.contents import free_vars
-from ...ir.expr import Binary, Dimension, Expr
+from ...ir.expr import Dimension, Expr
 from ...ir.makers import as_index
-from ...ir.visit import walk
 from ...ops.definition.extent_formulas import stated_extents
 from ...ops.definition.registry import op_of
-from ...ops.definition.relations import AssumptionFails, ExtentExceeds, ExtentsDiffer, ExtentUndecided
+from ...ops.definition.relations import ExtentsDiffer
 from ...ops.definition.retyping import Inferences, with_params
 from ...ops.families.assume_extent import ASSUME_EXTENT
-from ..symbols import Numbers, Symbol, extent_at, extents_of, renamed, symbols_of, with_numbers
+from ..symbols import Numbers, Symbol, extents_of, renamed, symbols_of, with_numbers
 from .assumptions import (
     call_text,
     is_in_branch,
@@ -41,8 +38,9 @@ from .assumptions import (
     with_assumption_at_branch,
     without_trivial_assumptions,
 )
+from .call_trials import Problem, problem_at, problem_of, symbols_of_call, value_at
 from .repeated_inputs import repeated_inputs
-from .trial_extents import LARGE, SMALLER, apart, large, one_large, primes, smaller, turned
+from .trial_extents import apart, large, primes, turned
 
 BATCH_SIZE = "the batch that it was compiled for"
 """Why a dimension is a certain number that no operator asks for."""
@@ -68,7 +66,7 @@ def least_extents(function: Function, names: Mapping[Symbol, str]) -> tuple[Leas
     for call in {_question(call): call for call in reversed([*_own_calls(function)])}.values():
         if call.op is ASSUME_EXTENT or bodies_of(call):
             continue
-        symbols = _symbols(call)
+        symbols = symbols_of_call(call)
         for symbol in symbols:
             unit = symbol.unit if isinstance(symbol, Dimension) else 1
             known = least[symbol].number // unit if symbol in least else 0
@@ -95,10 +93,6 @@ def _typed_calls(nodes: Iterable[Node]) -> Iterator[Call]:
     return (node for node in nodes if isinstance(node, Call) and op_of(node).birth_rule is None)
 
 
-def _symbols(call: Call) -> tuple[Symbol, ...]:
-    return symbols_of([*(a.type for a in call.args), call.type])
-
-
 _Question: TypeAlias = tuple[object, ...]
 """What decides whether a call holds: the operator, its attributes, and the types, which are interned."""
 
@@ -115,8 +109,8 @@ def _changed(function: Function, is_body: bool, holding: set[_Question], types: 
         question = _question(call)
         if question in holding:
             continue
-        symbols = _symbols(call)
-        problem = _problem(call, symbols) if symbols else None
+        symbols = symbols_of_call(call)
+        problem = problem_of(call, symbols) if symbols else None
         if call.op is not ASSUME_EXTENT and (single := _stretched(call, symbols)) is not None:
             return with_assumption(function, call, single, ONE, types)
         if problem is None:
@@ -169,14 +163,14 @@ def _assumed(function: Function, call: Call, assumed: Expr, stated: Expr, types:
 
 
 def _equated(
-    function: Function, given: Set[Symbol], call: Call, problem: _Problem, types: Inferences
+    function: Function, given: Set[Symbol], call: Call, problem: Problem, types: Inferences
 ) -> Function | None:
     """The function with two extents of a call equal which its relation says must be; None where it says of none, and
     for what is an assumption already."""
     in_branch = is_in_branch(function, call)
     if problem.differing is None or (in_branch and call.op is ASSUME_EXTENT):
         return None
-    left, right = _differing(call, problem.differing, problem.values)
+    left, right = _equal_where_it_holds(call, *_differing(call, problem.differing, problem.values))
     for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
         if not isinstance(symbol, Symbol) or symbol not in given:
             continue
@@ -230,19 +224,34 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[
     as those of another axis, it is these others. A number that is no extent, as that of the channels of weights in
     blocks, and that no dimension changes, is meant itself: each is another one in some of the trials."""
     found = [_extents_worth(call, number, values) for number in numbers]
-    far = apart(_symbols(call))
-    again = _problem_at(call, far)
+    far = apart(symbols_of_call(call))
+    again = problem_at(call, far)
     if again is None or again.differing is None:
         return found
     also = [_extents_worth(call, number, far) for number in again.differing]
     both = [[e for e in some if e in others] for some, others in zip(found, map(set, also), strict=True)]
     if all(both):
         return both
-    others = _problem_at(call, turned(_symbols(call)))
+    others = problem_at(call, turned(symbols_of_call(call)))
     if others is None or others.differing is None:
         return also
     triples = zip(also, numbers, again.differing, others.differing, strict=True)
     return [some or ([a] if a is b and a is c else []) for some, a, b, c in triples]
+
+
+def _equal_where_it_holds(call: Call, left: list[Expr], right: list[Expr]) -> list[list[Expr]]:
+    """Those of two lists of extents that are equal, or are what differs, in other trials, too: as n and ``min(n, m)``,
+    but not n and m, where the larger one is m. All of them if there are none such."""
+    symbols = symbols_of_call(call)
+    trials = [(v, problem_at(call, v)) for v in (large(symbols[::-1]), turned(symbols), apart(symbols[::-1]))]
+
+    def agree(a: Expr, b: Expr, values: Numbers, problem: Problem | None) -> bool:
+        one, other = value_at(a, values), value_at(b, values)
+        differing = () if problem is None or problem.differing is None else problem.differing
+        return one is other or (len(differing) == 2 and {id(one), id(other)} == {id(d) for d in differing})
+
+    pairs = [(a, b) for a, b in itertools.product(left, right) if all(agree(a, b, *trial) for trial in trials)]
+    return [list(dict.fromkeys(some)) for some in zip(*pairs, strict=True)] if pairs else [left, right]
 
 
 def _extents_worth(call: Call, number: Expr, values: Numbers) -> list[Expr]:
@@ -250,16 +259,8 @@ def _extents_worth(call: Call, number: Expr, values: Numbers) -> list[Expr]:
     by itself is meant only where no formula is: it may be that of another axis, as 64 beside ``min(n, 64)``."""
     kinds = [a.type for a in call.args]
     extents = dict.fromkeys([*extents_of([*kinds, call.type]), *stated_extents(call.attrs, kinds)])
-    worth = [e for e in extents if _value_at(e, values) is number]
+    worth = [e for e in extents if value_at(e, values) is number]
     return [e for e in worth if const_int(e) is None] or worth
-
-
-def _value_at(extent: Expr, values: Numbers) -> Expr | None:
-    """An extent where dimensions have these values; None where it is more than an index can be."""
-    try:
-        return extent_at(extent, values)
-    except IndexRangeError:
-        return None
 
 
 def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr, Expr]:
@@ -271,7 +272,7 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr,
         for chosen in itertools.combinations(symbols, count):
             for numbers in itertools.product(candidates, repeat=count):
                 solution = dict(zip(chosen, numbers, strict=True))
-                if _problem(call, symbols, solution) is None:
+                if problem_of(call, symbols, solution) is None:
                     return {symbol: as_index(number) for symbol, number in solution.items()}
     dims = ", ".join(dict.fromkeys(symbol.name for symbol in symbols))
     at = f" (node {', '.join(call.origin)})" if call.origin else ""
@@ -281,94 +282,12 @@ def _solution(call: Call, symbols: Sequence[Symbol], problem: str) -> dict[Expr,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Problem:
-    """Why a call does not hold where dimensions have these values: in words, and the two numbers that should be one, if
-    that is it."""
-
-    text: str
-    values: Numbers
-    differing: tuple[Expr, Expr] | None = None
-    negative: bool = False
-    """Whether an extent is below 0 for these values."""
-
-
-def _problem(call: Call, symbols: Sequence[Symbol], known: Numbers = MappingProxyType({})) -> _Problem | None:
-    """Why a call does not hold for all values of the dimensions that are not known; None if it does.
-
-    Odd numbers are tried, then even ones: an extent that has to be divisible by something should not be so by chance.
-    Then the other one of two is larger: ``min(n, m)`` should not be n by chance. Smaller ones are tried where a
-    dimension divides, unless there are no elements for them: ``(n + 15) // 16 * 1024 // n`` is 64 for all large ones.
-    Where an extent is below 0, as that of ``x[n * m :]`` may be, each run checks that, and one large number among small
-    ones is tried.
-    """
-    trials = [large(symbols), large(symbols, 2), *([large(symbols[::-1])] if len(symbols) > 1 else ())]
-    extents = [*extents_of(a.type for a in call.args)]
-    if any(map(_has_open_divisor, extents)):
-        small = smaller(trials[0], SMALLER[-1])
-        trials += [small] if all(map(_is_positive, (_value_at(e, small) for e in extents))) else []
-    for values in trials:
-        found = _problem_at(call, {**values, **known})
-        others = (one_large(symbols, symbol) for symbol in symbols)
-        while found is not None and found.negative and (other := next(others, None)) is not None:
-            found = _problem_at(call, {**other, **known})
-        if found is not None:
-            return found
-    return None
-
-
-def _is_positive(extent: Expr | None) -> bool:
-    number = None if extent is None else const_int(extent)
-    return number is not None and number > 0
-
-
-def _has_open_divisor(extent: Expr) -> bool:
-    """Whether an extent is a quotient of something by a dimension, or is computed from one."""
-    return any(isinstance(e, Binary) and e.op in ("//", "%") and const_int(e.b) is None for e in walk(extent))
-
-
-def _problem_at(call: Call, values: Numbers) -> _Problem | None:
-    """Why a call does not hold where dimensions have these values, or holds with another type; None if it holds. Where
-    products of the values are more than an index can be, it is tried for smaller ones."""
-    for least in (LARGE, *SMALLER):
-        try:
-            return _problem_of(call, values if least == LARGE else smaller(values, least))
-        except IndexRangeError:
-            continue
-    return None
-
-
-def _problem_of(call: Call, values: Numbers) -> _Problem | None:
-    """The same for these values alone. Raises ``IndexRangeError`` where a product of them is too large."""
-    try:
-        result = op_of(call).infer([with_numbers(a.type, values) for a in call.args], call.attrs)
-        expected = with_numbers(call.type, values)
-    except AssumptionFails as error:
-        if bodies_of(call):  # each run checks it, where the body is run
-            return None
-        return _Problem(str(error), values, (error.left, error.right))
-    except ExtentsDiffer as error:
-        return _Problem(str(error), values, (error.left, error.right))
-    except IndexRangeError:
-        raise
-    except ExtentExceeds:
-        return None  # each run checks it, as the operator's extent rule says
-    except ExtentUndecided as error:
-        decided = all(const_int(extent) is not None for extent in extents_of([with_numbers(call.type, values)]))
-        return None if decided else _Problem(str(error), values)
-    except NegativeExtentError as error:
-        return _Problem(str(error), values, negative=True)
-    except (TypeInferenceError, ExpressionError) as error:
-        return _Problem(str(error), values)
-    return None if result is expected else _Problem(f"its result would be a {result}, not a {expected}", values)
-
-
 def _stretched(call: Call, symbols: Sequence[Symbol]) -> Expr | None:
     """An extent of the arguments that is 1 but for small dimensions, as that of ``x[-1:]`` is ``min(n, 1)``, and that
     the call broadcasts: it has to be equal to another one where it is another number. None if there is none such."""
     trials = (large(symbols), large(symbols, 2), apart(symbols), apart(symbols[::-1]))
     extents = dict.fromkeys(e for e in extents_of(a.type for a in call.args) if const_int(e) is None)
-    single = (e for e in extents if all(_value_at(e, values) is ONE for values in trials))
+    single = (e for e in extents if all(value_at(e, values) is ONE for values in trials))
     return next((e for e in single if _must_equal_another(call, e, trials[0])), None)
 
 
@@ -393,7 +312,7 @@ def _least(call: Call, symbols: Sequence[Symbol], symbol: Symbol, known: int) ->
 
     def holds(number: int) -> bool:
         trials = ({**other, symbol: number}, dict.fromkeys(symbols, number))
-        problems = (_problem_at(call, values) for values in trials)
+        problems = (problem_at(call, values) for values in trials)
         return any(problem is None or problem.negative for problem in problems)
 
     return known if holds(known) else bisect(range(other[symbol]), False, known + 1, key=holds)

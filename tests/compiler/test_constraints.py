@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from onnx import parser
 
 import loopwright as lw
 from loopwright import te
-from loopwright.compiler.passes import constraints
+from loopwright.compiler.passes import call_trials, constraints
 from loopwright.frontend.reshaping import reshape_to
 from loopwright.ir.makers import minimum
 from loopwright.ops import nn
@@ -17,8 +18,8 @@ from loopwright.ops.families.reshape import reshape_to_open
 def test_calls_that_a_change_leaves_as_they_are_are_not_asked_again(monkeypatch):
     """Each pair of names becomes one dimension, which leaves the other sums as they are."""
     asked = []
-    problem_at = constraints._problem_at
-    monkeypatch.setattr(constraints, "_problem_at", lambda call, values: asked.append(call) or problem_at(call, values))
+    problem_at = call_trials.problem_at
+    monkeypatch.setattr(call_trials, "problem_at", lambda call, values: asked.append(call) or problem_at(call, values))
 
     def times(pairs):
         params = [lw.var(f"{name}{k}", (lw.te.var(f"{name}{k}"),)) for k in range(pairs) for name in "ab"]
@@ -91,3 +92,30 @@ def test_an_extent_that_is_a_number_for_all_large_ones_is_compared_by_each_run()
     np.testing.assert_array_equal(engine([a, b])[0], a.reshape(16, 64))
     with pytest.raises(lw.RuntimeArgumentError):
         engine([a, b[:13]])
+
+
+CUT_TO_ROWS = """<ir_version: 10, opset_import: ["" : 21]>
+g (int64[k] d, float[n, COLUMNS] x) => (float[p, 4] y) {
+    longest = ReduceMax <keepdims = 1> (d)
+    four = Constant <value = int64[1] {4}> ()
+    shape = Concat <axis = 0> (longest, four)
+    zeros = ConstantOfShape (shape)
+    of_x = Shape (x)
+    zero = Constant <value = int64[1] {0}> ()
+    one = Constant <value = int64[1] {1}> ()
+    rows = Slice (of_x, zero, one)
+    cut = Slice (zeros, zero, rows, zero)
+    cut_shape = Shape (cut)
+    y = Expand (x, cut_shape)
+}"""
+
+
+@pytest.mark.parametrize("columns", ["4", "c"])
+def test_what_is_cut_to_an_extent_may_have_been_longer(columns):
+    """``min(n, m)`` has to be n. m has not: it is as large as the data say."""
+    engine = lw.Engine(lw.compile(parser.parse_model(CUT_TO_ROWS.replace("COLUMNS", columns)), jobs=1))
+    for longest, rows in ((6, 6), (10, 6), (3, 1)):
+        x = np.random.default_rng(0).random((rows, 4), np.float32)
+        np.testing.assert_array_equal(engine([np.array([2, longest]), x])[0], x)
+    with pytest.raises(lw.RuntimeArgumentError, match="should be"):
+        engine([np.array([2, 3]), np.ones((6, 4), np.float32)])
