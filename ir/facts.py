@@ -15,7 +15,7 @@ from .contents import reads_memory
 from .counterexamples import Examples
 from .expr import Binary, Compare, CompareOp, Const, Expr, ExprLike, Logical, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
-from .linear import Factors, Linear, linear_of, monomial_key, term_expr
+from .linear import Factors, Linear, expr_of, linear_of, monomial_key, term_expr
 from .makers import as_index
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search
@@ -58,7 +58,14 @@ class Facts:
     def _with_range(self, var: Var, low: Expr, count: Expr) -> Facts:
         first, last = linear_of(low), linear_of(low).plus(linear_of(count)).shifted(-1)
         v = linear_of(var)
-        facts = self._with_nonnegative(linear_of(count).shifted(-1), v.plus(first, -1), last.plus(v, -1))
+        begins = [first]
+        match low:
+            case Binary("min", a, b):  # a loop that goes on behind another one runs only where that is not at the end
+                end = expr_of(last.shifted(1))
+                begins += [linear_of(x) for x, other in ((a, b), (b, a)) if _at_most(end, other)]
+        facts = self._with_nonnegative(
+            linear_of(count).shifted(-1), *(v.plus(begin, -1) for begin in begins), last.plus(v, -1)
+        )
         periods = linear_of(count).single
         if low is ZERO and periods is not None and periods.coefficient > 1:
             period = term_expr(1, periods.factors)
@@ -318,6 +325,14 @@ def prove(condition: Expr, facts: Facts = NO_FACTS) -> bool:
 
 def _all_true(condition: Expr) -> bool:
     return getattr(condition, "value", None) is TRUE
+
+
+def _at_most(e: Expr, other: Expr) -> bool:
+    """Whether an expression is another one, or less by a constant, or the minimum of such a one and others."""
+    if isinstance(e, Binary) and e.op == "min":
+        return _at_most(e.a, other) or _at_most(e.b, other)
+    difference = linear_of(other).plus(linear_of(e), -1)
+    return not difference.terms and difference.constant >= 0
 
 
 def negate(condition: Expr) -> Expr:

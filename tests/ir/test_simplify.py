@@ -258,6 +258,16 @@ def test_what_is_not_known_is_not_proved() -> None:
     assert prove(IO * 16 + II < (N + 15) // 16 * 16, facts)
 
 
+def test_a_loop_that_goes_on_behind_another_one_begins_where_that_ends():
+    """It runs only where its end is greater, and then the other one's end is not what both have in common."""
+    begin, found = minimum(N, 32), NO_FACTS.with_condition(N >= 0)
+    for end in (const(32, INDEX), minimum(N + 5, 32)):
+        facts = found.with_range(I, begin, end - begin)
+        assert prove(I >= N, facts)
+        assert not prove(I > N, facts)
+    assert not prove(I >= N, found.with_range(I, begin, 40 - begin)), "it may begin at 32, and go on"
+
+
 def test_quotients_are_whole_numbers() -> None:
     i = index_var("i")
     facts = NO_FACTS.with_range(i, 0, N * 6)
