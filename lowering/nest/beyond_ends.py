@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import mul
 
-from ...ir.constants import ONE, ZERO
+from ...ir.constants import ONE, ZERO, const_int
 from ...ir.contents import free_vars, substitute
 from ...ir.expr import Axis, Binary, Expr, Reduce, TensorRead, Var
 from ...ir.facts import Facts, prove
@@ -23,7 +23,7 @@ from ...ir.visit import Node, rewrite, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
 from ..relations import RoundUpRelation
-from ..stage import Stage
+from ..stage import At, Stage
 from ..state import ScheduleState
 from .inference import Inference, ReadBeyond
 from .nesting import enclosing_loops, readers_of
@@ -79,7 +79,7 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
         return
     found = {var: value for var, value in known.axis_values(reader).items() if var in unguarded}
     ranges = _ranges(state, known, reader, found)
-    around = _margins_around(state, known, reader)
+    around, begun = _margins_around(state, known, reader), list(_begun(known, reader, found))
 
     def inside(e: Expr) -> Expr:
         return simplify(substitute(e, found), ranges.facts)
@@ -105,6 +105,8 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
             dividend, first, last = _dividend(index, extent, there.facts)
             whole = bounds_of(dividend, there)
             if not ((begins or _begins(whole, first, there)) and (ends or _ends(whole, last, there))):
+                if bounds is not None:
+                    bounds = bounds[0], exact.last(bounds[1], inside(index), begun)
                 yield ReadBeyond(reader, read, dim, bounds)
 
 
@@ -151,6 +153,30 @@ def _quotient(e: Expr) -> Binary | None:
 
 def _margins(condition: Expr) -> Iterator[Expr]:
     return (m for part in conjuncts(condition) if (m := margin(part)) is not None)
+
+
+def first_of_tile(known: Inference, stage: Stage, value: Expr) -> Expr:
+    """The first element of the tile that an element is in, of an axis that is computed on beyond its end. A loop that
+    was rounded up to a tile is one, all others inside of the outermost one are."""
+    loops, used = known.loops[stage.name], set(free_vars(value))
+    of_axis = [leaf for leaf in stage.leaves if loops.vars[leaf] in used]
+    tile = [leaf for k, leaf in enumerate(of_axis) if k or _is_one_tile(stage, leaf, loops.extents[leaf])]
+    return substitute(value, {loops.vars[leaf]: ZERO for leaf in tile})
+
+
+def _is_one_tile(stage: Stage, loop: str, extent: Expr) -> bool:
+    """Whether a loop runs over as many elements as it was rounded up to a multiple of."""
+    rounded = (r for r in stage.relations if isinstance(r, RoundUpRelation) and r.rounded == loop)
+    return any(const_int(extent) == (relation.factor or relation.to) for relation in rounded)
+
+
+def _begun(known: Inference, reader: Stage, unguarded: Mapping[Var, Expr]) -> Iterator[Expr]:
+    """What is >= 0 wherever a stage is computed, as the guards say that it has: its tiles begin before the end."""
+    if isinstance(reader.place, At):
+        region, read = known.regions[reader.name], ends_read(known, reader)
+        for dim, axis in enumerate(reader.compute.axis):
+            if axis.var in unguarded and not region.is_whole(dim, axis.extent):
+                yield read[dim] - ONE - first_of_tile(known, reader, unguarded[axis.var])
 
 
 def _margins_around(state: ScheduleState, known: Inference, reader: Stage) -> list[Expr]:

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...ir.buffer import Buffer
-from ...ir.constants import ONE, TRUE, ZERO, const_int
-from ...ir.contents import free_vars, substitute
+from ...ir.constants import ONE, TRUE, ZERO
+from ...ir.contents import free_vars
 from ...ir.expr import Expr, Var
 from ...ir.facts import prove
 from ...ir.makers import logical_and
@@ -19,10 +19,9 @@ from ...ir.stmt import If, Stmt
 from ...ir.visit import buffers_accessed
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
-from ..relations import RoundUpRelation
 from ..stage import After, At, Before, Stage
 from ..state import ScheduleState
-from .beyond_ends import ends_read
+from .beyond_ends import ends_read, first_of_tile
 from .inference import Inference
 from .loops import Predicate
 from .stage_code import StageCode
@@ -131,24 +130,9 @@ def _domain_guards(known: Inference, stage: Stage) -> list[Predicate]:
             ends = dict.fromkeys((*(() if rounded else (axis.extent,)), *region.limits_of(dim)))
             conditions = (value >= ZERO, *(value < end for end in ends))
             if rounded and isinstance(stage.place, At):
-                conditions = (*conditions, _begins_before(known, stage, value, read[dim]))
+                conditions = (*conditions, first_of_tile(known, stage, value) < read[dim])  # nothing behind is read
             guards += [Predicate(condition, reduce=False) for condition in conditions]
     return guards
-
-
-def _begins_before(known: Inference, stage: Stage, value: Expr, end: Expr) -> Expr:
-    """Whether a tile of an axis that is computed on beyond its end has any element before ``end``, behind which nothing
-    is read. A loop that was rounded up to a tile has no condition inside of it."""
-    loops, used = known.loops[stage.name], set(free_vars(value))
-    of_axis = [leaf for leaf in stage.leaves if loops.vars[leaf] in used]
-    tile = [leaf for k, leaf in enumerate(of_axis) if k or _is_one_tile(stage, leaf, loops.extents[leaf])]
-    return substitute(value, {loops.vars[leaf]: ZERO for leaf in tile}) < end
-
-
-def _is_one_tile(stage: Stage, loop: str, extent: Expr) -> bool:
-    """Whether a loop runs over as many elements as it was rounded up to a multiple of."""
-    rounded = (r for r in stage.relations if isinstance(r, RoundUpRelation) and r.rounded == loop)
-    return any(const_int(extent) == (relation.factor or relation.to) for relation in rounded)
 
 
 def _reduce_condition(known: Inference, code: StageCode, stage: Stage) -> list[Predicate]:

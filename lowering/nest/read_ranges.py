@@ -97,6 +97,15 @@ class LoopRanges:
                 low = reach[0]
         return low, high
 
+    def last(self, high: Expr, index: Expr, margins: Sequence[Expr]) -> Expr:
+        """The last index, which is at most ``high``, where these margins are >= 0."""
+        for margin in margins:
+            times = _steepness(index, margin)
+            reach = self.box(simplify(index + margin * times, self.facts)) if times > 0 else None
+            if reach is not None and not prove(high <= reach[1], self.facts):
+                high = simplify(minimum(high, reach[1]), self.facts)
+        return high
+
     def _varies(self, e: Expr) -> bool:
         return any(var in self.varying.ranges or var in self.ragged for var in free_vars(e))
 

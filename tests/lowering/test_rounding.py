@@ -584,3 +584,22 @@ def test_the_rows_of_a_tile_of_an_open_number_have_no_condition_each(rows, how):
     a = small(rows, 3)
     for found in results(s, [A, C], (a,), (rows,)):
         np.testing.assert_array_equal(found, a.sum(axis=1) + 1, err_msg=str(s))
+
+
+def test_a_copy_for_tiles_that_are_rounded_up_ends_with_the_last_of_them():
+    """It is placed around groups of four tiles, of which the last group has fewer."""
+    n = te.var("n")
+    s, args, total = product(n=n, m=16)
+    (a,) = copies(s, args, total, pads=(0, None))
+    i, _ = s[args[-1]].loops
+    group, _ = s[args[-1]].split(i, 32)
+    s[total].compute_at(s[args[-1]], group)
+    s[a].compute_at(s[args[-1]], group)
+    rows, j, r = s[total].loops
+    rows, row = s[total].split(s[total].round_up(rows, factor=8), 8)
+    s[total].reorder(rows, r, row, j)
+    ends = re.findall(r"for ax0\w* in range\((.*)\):", str(lw.lower(s, args, target="x86-64-v3")))
+    assert ends[0] == "32", "of whole groups"
+    assert "n + 6" in ends[1], "a tile of 8 that begins before n ends before n + 7"
+    for size in (0, 1, 7, 8, 9, 31, 33, 45, 64):
+        check_product(s, args, n=size, m=16)
