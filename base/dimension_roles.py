@@ -16,6 +16,7 @@ class Role(Enum):
     BATCH = (1, 2)
     CHANNELS = (3, 1)
     IMAGE = (224, 256, 640, 32, 28, 48, 64, 512)
+    FEATURES = (20, 28, 14, 7, 56)
     DEPTH = (16, 32, 64)
     SEQUENCE = (128, 512, 256, 64, 576, 16, 1, 16000)
 
@@ -31,6 +32,8 @@ _LETTERS_OF_A_BATCH = ("n", "b", "nb")
 """Names of a batch where it stands first, or behind the steps of a sequence; elsewhere they may count anything."""
 _CHANNELS_LAST = (1, 3, 4)
 """Extents of the last axis that tell of images whose channels come last."""
+_MOST_COLOURS = 16
+"""An image of more channels is made of features, as the layers of a network are."""
 
 
 def role_of(name: str, extents: Sequence[object], axis: int) -> Role:
@@ -38,7 +41,10 @@ def role_of(name: str, extents: Sequence[object], axis: int) -> Role:
     else for those that are open."""
     if name.lower() in _LETTERS_OF_A_BATCH and axis == 1 and _is_sequence(extents[0]):
         return Role.BATCH
-    return _role_of_name(name) or _role_of_place(extents, axis)
+    role = _role_of_name(name) or _role_of_place(extents, axis)
+    channels = extents[_axis_of_channels(extents)] if len(extents) == 4 else None
+    is_deep = isinstance(channels, int) and channels > _MOST_COLOURS
+    return Role.FEATURES if role is Role.IMAGE and is_deep else role
 
 
 def _is_sequence(extent: object) -> bool:
@@ -57,7 +63,10 @@ def _role_of_place(extents: Sequence[object], axis: int) -> Role:
         return Role.IMAGE
     if rank < 4:
         return Role.SEQUENCE
-    channels = rank - 1 if extents[-1] in _CHANNELS_LAST and extents[1] not in _CHANNELS_LAST else 1
-    if axis == channels:
+    if axis == _axis_of_channels(extents):
         return Role.CHANNELS
     return Role.IMAGE if rank == 4 else Role.DEPTH
+
+
+def _axis_of_channels(extents: Sequence[object]) -> int:
+    return len(extents) - 1 if extents[-1] in _CHANNELS_LAST and extents[1] not in _CHANNELS_LAST else 1

@@ -75,10 +75,11 @@ def test_images_of_all_sizes(name, target):
     square = rng.standard_normal((filters, filters, 1, 1)).astype(np.float32)
     last = lw.nn.conv2d(lw.nn.relu(lw.nn.conv2d(y, lw.const(square))), lw.const(square))
     function, served_by = lw.Function([x], last), SERVED_BY.get(name, "conv.open_blocked")
+    settings = {"target": target, "arithmetic": "direct", "expect": {"x": (1, channels, 224, 224)}}
     if not TARGETS[target]:
-        assert served_by in chosen(lw.explain(function, target=target, arithmetic="direct"), "nn.conv2d")
+        assert served_by in chosen(lw.explain(function, **settings), "nn.conv2d")
         return
-    library = lw.compile(function, target=target, jobs=1, arithmetic="direct")
+    library = lw.compile(function, jobs=1, **settings)
     assert served_by in chosen(library, "nn.conv2d")
     engine = lw.Engine(library)
     short = [(1, 1, 1), (2, 1, 3), (1, 5, 2)] if window == (1, 1) or "far" in name else []
