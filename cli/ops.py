@@ -293,6 +293,8 @@ def _sample_convolutions() -> Iterator[Call]:
     yield _sample_convolution("HW", "NCHW", "OIHW8o", 1, window=1)
     x, planes = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 2, 8, 8, 8), (2, 6, 6, 16, 8)))
     yield nn.winograd_conv2d(x, planes, size=4, data_layout="NCHW8c")
+    weight = Var("weight", tensor_type((2, 2, 3, 3, 8, 8), "float32"))
+    yield nn.open_winograd_conv2d(x, planes, weight, size=4, group=8, data_layout="NCHW8c")
     yield nn.strassen_conv2d(x, Var("planes", tensor_type((1, 7, 8, 8), "float32")), data_layout="NCHW8c")
 
 

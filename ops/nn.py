@@ -40,6 +40,7 @@ from .families.cast import bitcast, cast
 from .families.col2im import col2im
 from .families.concatenate import concatenate
 from .families.conv.conv import conv, conv1d, conv2d, conv3d
+from .families.conv.open_winograd import open_winograd_conv2d
 from .families.conv.strassen import strassen_conv2d
 from .families.conv.transpose import conv1d_transpose, conv2d_transpose, conv3d_transpose, conv_transpose
 from .families.conv.winograd import winograd_conv2d
@@ -270,6 +271,7 @@ __all__ = [
     "nonzero",
     "not_equal",
     "one_hot",
+    "open_winograd_conv2d",
     "packed_blockwise",
     "packed_byte_matmul",
     "packed_matmul",

@@ -57,7 +57,7 @@ def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -
     found: list[CostedCandidate] = []
     for candidate in op.layout_candidates(call, given, costs.settings.target):
         if _suits(call, candidate):
-            args = [placeholder(a, layout) for a, layout in zip(call.args, candidate.arguments, strict=True)]
+            args = [placeholder(a, layout) for a, layout in candidate.operands(call)]
             found.append(CostedCandidate(candidate, costs.of_call(call_in_layouts(call, candidate, args))))
     found = [as_it_is, *(candidate for candidate in found if candidate.cost < math.inf)]
     named = [candidate for candidate in found if rewrite_name(candidate.layouts) == recorded]
@@ -92,10 +92,10 @@ def _is_tuned(call: Call, settings: CompileSettings) -> bool:
 
 def _suits(call: Call, candidate: LayoutCandidate) -> bool:
     """Whether the types of arguments and result can be held as the candidate says."""
-    held = zip((*candidate.arguments, candidate.result), (*call.args, call), strict=True)
+    held = [*candidate.operands(call), (call, candidate.result)]
     return all(
         isinstance(node, Constant) if isinstance(layout, Packed) else layout is None or layout.suits(node.type)
-        for layout, node in held
+        for node, layout in held
     )
 
 

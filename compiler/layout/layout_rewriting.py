@@ -30,7 +30,7 @@ def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result:
     for node in order:
         if isinstance(node, Call):
             candidate = assignment.chosen[node].layouts
-            args = tuple(operand(a, layout) for a, layout in zip(node.args, candidate.arguments, strict=True))
+            args = tuple(operand(a, layout) for a, layout in candidate.operands(node))
             unchanged = candidate == unchanged_candidate(node)
             made[node] = with_inputs(node, args) if unchanged else call_in_layouts(node, candidate, args)
         else:

@@ -44,7 +44,7 @@ def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> L
         operands: Sequence[tuple[Node, OperandLayout]] = [(used, None) for used in inputs(node)]
         if isinstance(node, Call):
             chosen[node] = table.best_candidate(node, layouts[node])
-            operands = list(zip(node.args, chosen[node].layouts.arguments, strict=True))
+            operands = chosen[node].layouts.operands(node)
         for operand, layout in operands:
             needed.setdefault(operand, {})[layout] = None
     transforms = (costs.of_transform(node, layouts[node], n) for node, uses in needed.items() for n in uses)
@@ -101,8 +101,8 @@ class _CostTable:
 
     def _total(self, call: Call, candidate: CostedCandidate) -> float:
         """What a call costs with all that it needs."""
-        arguments = zip(call.args, candidate.layouts.arguments, strict=True)
-        return candidate.cost + sum(self._operand_cost(a, layout) for a, layout in arguments)
+        operands = candidate.layouts.operands(call)
+        return candidate.cost + sum(self._operand_cost(a, layout) for a, layout in operands)
 
     def _operand_cost(self, node: Node, needed: OperandLayout) -> float:
         """The least cost of a value in a layout, for one of its users."""

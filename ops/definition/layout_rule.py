@@ -19,7 +19,7 @@ from ...base.mapped import give_back
 from ...base.target import Target
 from ...graph.deferred_constant import DeferredConstant
 from ...graph.layout import Layout
-from ...graph.node import Call, Constant
+from ...graph.node import Call, Constant, Node
 from ...graph.types import TensorType, Type, tensor_type
 from ...ir.constants import ONE
 from ...ir.expr import Expr
@@ -92,12 +92,19 @@ class Packed:
 class LayoutCandidate:
     """A call in other layouts, which the layout planner may choose: the layout of each argument (None: as it is), the
     attributes that the operator then has, and the layout of its result. ``op`` is another operator that is called
-    instead, such as one for packed weights."""
+    instead, such as one for packed weights. Its arguments are those of the call, unless ``sources`` says which of these
+    each is: one may be needed in two layouts."""
 
     arguments: tuple[ValueLayout | Packed | None, ...]
     attrs: Any
     result: ValueLayout | None
     op: Op | None = None
+    sources: tuple[int, ...] | None = None
+
+    def operands(self, call: Call) -> list[tuple[Node, ValueLayout | Packed | None]]:
+        """What is passed, and in which layout."""
+        args = call.args if self.sources is None else [call.args[number] for number in self.sources]
+        return list(zip(args, self.arguments, strict=True))
 
 
 LayoutRule: TypeAlias = Callable[[Call, ValueLayout | None, Target], Iterable[LayoutCandidate]]

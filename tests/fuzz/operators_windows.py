@@ -1,6 +1,7 @@
 """Random calls of operators that go through windows, or normalise: convolutions, pools, norms."""
 
 import math
+from functools import partial
 
 import numpy as np
 import sampling
@@ -126,11 +127,12 @@ def draw_transposed(rank):
     return draw
 
 
-def draw_winograd(d):
+def draw_winograd(d, is_open=False):
     block, size = d.one(2, 4, 8, 16), d.one(2, 4, 6)
     n, c, o, h, w = d.int(1, 2), block * d.int(1, 2), block * d.int(1, 3), d.int(3, 15), d.int(3, 15)
     padding = d.one((0,) * 4, (1,) * 4, d.ints(0, 2, 4))
-    out = d.one("NCHW", f"NCHW{block}c")
+    out = f"NCHW{block}c" if is_open else d.one("NCHW", f"NCHW{block}c")
+    group = d.int(1, 9)
     planes = WinogradPlanes(size, block)
     weight = d.rng.uniform(-1, 1, (o, c, 3, 3)).astype(np.float32)
     shape = windows.rearranged(np.zeros((n, c, h, w)), "NCHW", f"NCHW{block}c").shape
@@ -139,6 +141,15 @@ def draw_winograd(d):
         plain = windows.conv(windows.rearranged(a, f"NCHW{block}c", "NCHW"), w, (1, 1), padding, (1, 1), 1)
         return windows.rearranged(plain, "NCHW", out)
 
+    if is_open:
+        kernel = windows.rearranged(weight, "OIHW", f"OIHW{block}i{block}o")
+        return Case(
+            lambda a, u, k: nn.open_winograd_conv2d(a, u, k, size, group, padding, f"NCHW{block}c", out),
+            lambda a, u, k: oracle(a, u),
+            (Input(shape, outliers=None), Given(np.ascontiguousarray(planes(weight))), Given(kernel)),
+            lambda a, u, k: oracle(a, u, np.abs(weight)),
+            tolerance=FAST_ERROR,
+        )
     return Case(
         lambda a, u: nn.winograd_conv2d(a, u, size, padding, f"NCHW{block}c", out),
         oracle,
@@ -363,6 +374,7 @@ DRAWS = {
     **{f"nn.{name}": draw_row_norm(name) for name in ("layer_norm", "rms_norm")},
     "nn.max_pool_with_indices": draw_pool_indices,
     "nn.winograd_conv2d": draw_winograd,
+    "nn.open_winograd_conv2d": partial(draw_winograd, is_open=True),
     "nn.strassen_conv2d": draw_strassen_conv,
     "nn.batch_norm": draw_batch_norm,
     "nn.instance_norm": draw_instance_norm,

@@ -166,10 +166,42 @@ def test_a_plan_takes_groups_that_suit_what_is_expected(target):
     def group(height, width):
         settings = CompileSettings(target, expect={"x": (1, 64, height, width)})
         nodes = post_order(plan_layouts(lw.Function([x], body), settings).function.body)
-        return next((n.attrs.group for n in nodes if isinstance(n, Call) and n.op.name == "nn.winograd_conv2d"), None)
+        calls = [n for n in nodes if isinstance(n, Call) and n.op.name == "nn.open_winograd_conv2d"]
+        return calls[0].attrs.group if calls else None
 
     assert group(1, 1) is None, "a tile for one element"
-    assert 4 <= group(12, 12) <= group(224, 224)
+    assert group(224, 224) >= 8
+
+
+def test_few_tiles_of_an_open_image_are_computed_directly_whatever_was_expected():
+    w, bias = normal(64, 32, 3, 3), normal(64, 1, 1)
+    x = lw.var("x", (te.var("n"), 32, te.var("h"), te.var("w")))
+    function = lw.Function([x], lw.nn.relu(lw.nn.add(lw.nn.conv2d(x, lw.const(w), padding=1), lw.const(bias))))
+    library = lw.compile(function, expect={"x": (1, 32, 40, 40)})
+    assert any("open_winograd_conv2d" in f.name for f in library.functions)
+    engine, direct = lw.Engine(library, threads=2), lw.Engine(lw.compile(function, arithmetic="direct"))
+    by_tiles = {}
+    for images, *size in ((1, 1, 1), (2, 2, 3), (1, 7, 9), (3, 20, 13), (0, 9, 9), (1, 57, 45), (1, 64, 64)):
+        data = normal(images, 32, *size)
+        (found,) = engine([data])
+        wanted = np.maximum(convolved(data, w, (1,) * 4) + bias, 0) if images else np.zeros((0, 64, *size))
+        assert found.shape == wanted.shape
+        assert not images or error(found, wanted) < 1e-5
+        by_tiles[tuple(size)] = not np.array_equal(found, direct([data])[0])  # other sums round otherwise
+    assert not any(by_tiles[size] for size in ((1, 1), (2, 3)))
+    assert all(by_tiles[size] for size in ((57, 45), (64, 64)))
+
+
+def test_the_last_group_of_an_open_image_computes_the_tiles_that_there_are():
+    """The loop over tiles of its products, and that over the tiles whose inputs are transformed, end with them."""
+    data = lw.var("x", (1, 1, te.var("h"), te.var("w"), 16))
+    planes = lw.const(WinogradPlanes(4, 16)(normal(16, 16, 3, 3)))
+    call = winograd_conv2d(data, planes, 4, 1, group=32)
+    (function,) = lw.compile(lw.Function([data], call), target=AVX512, layouts="keep").functions
+    lines = [line.strip() for line in function.loop_ir.splitlines()]
+    tiles, products = (next(x for x in lines if x.startswith(f"for {loop} in range")) for loop in ("t", "t_outer"))
+    assert "range(min((n0 + 3) // 4 * ((n1 + 3) // 4) - " in tiles
+    assert "range(min(((n0 + 3) // 4 * ((n1 + 3) // 4) + " in products
 
 
 @pytest.mark.parametrize(("target", "width"), [(AVX2, 16), (BASELINE, 4)], ids=["avx2", "baseline"])

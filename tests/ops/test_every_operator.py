@@ -245,6 +245,21 @@ def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilat
     )
 
 
+def open_winograd_case(x, w, size, width, group, padding, data="NCHW2c", out="NCHW2c"):
+    """As ``winograd_case``, with the weight as it is but for its layout, too."""
+    _, _, blocked, planes = winograd_case(x, w, size, width, padding, data, out)
+    weight = floats(*w) / 3
+    return (
+        lambda a, u, w: nn.open_winograd_conv2d(a, u, w, size, group, padding, data, out),
+        lambda a, u, w: windows.rearranged(
+            windows.conv(windows.rearranged(a, data, "NCHW"), weight, (1, 1), padding, (1, 1), 1), "NCHW", out
+        ),
+        blocked,
+        planes,
+        windows.rearranged(weight, "OIHW", "OIHW2i2o"),
+    )
+
+
 def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c"):
     """A convolution of x and w, both of which are rearranged before: so its arguments are what it takes.
 
@@ -1004,6 +1019,10 @@ CASES = {
         winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1)),
         winograd_case((1, 4, 5, 3), (4, 4, 3, 3), 4, 2, (0, 1, 2, 1)),
         winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1), out="NCHW"),
+    ],
+    "nn.open_winograd_conv2d": [
+        open_winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, 2, (1, 1, 1, 1)),
+        open_winograd_case((2, 4, 9, 3), (4, 4, 3, 3), 4, 2, 4, (0, 1, 2, 1)),
     ],
     "nn.conv1d_transpose": [transposed_case((1, 2, 5), (2, 3, 3), (2,), (1, 0), (0,))],
     "nn.conv3d_transpose": [transposed_case((1, 2, 2, 3, 2), (2, 1, 2, 2, 3), (1, 2, 1), (0, 1, 0) * 2, (0, 0, 0))],

@@ -22,7 +22,7 @@ from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensors
-from ...definition.cost import moved, multiplied
+from ...definition.cost import moved
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
 from .border import WHOLE, Border, share_of_axis
@@ -41,10 +41,7 @@ def add_open_blocked(strategy: OpStrategy, problem: ConvProblem) -> None:
     made = OpenBlocked.of(problem)
     if made is None:
         return
-    copied = [problem.x, problem.x]
-    cost = multiplied(problem.products, problem.dtype, problem.target, CORE.shares.open_blocked) + moved(
-        [*problem.types, *copied]
-    )
+    cost = problem.products * made.product_cycles + moved([*problem.types, problem.x, problem.x])
     strategy.add_implementation(made.compute, made.schedule, "conv.open_blocked", cost=cost)
 
 
@@ -70,6 +67,12 @@ class OpenBlocked:
         if attrs.kernel is not kernel_layout(rank, data, width) or (attrs.groups > 1 and group % width):
             return None
         return cls(problem, block, group // block)
+
+    @property
+    def product_cycles(self) -> float:
+        """Cycles of a product of two numbers, in whole tiles."""
+        tile, rate = self._tile(), self.problem.target.fma_per_cycle
+        return tile_cycles(1, tile.columns, tile, rate) / (tile.columns * tile.blocks * self.block)
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> DefinedStages:
         """The definition, with taps beyond the border left out: in rows by themselves, and in tiles of these where some

@@ -37,7 +37,7 @@ from ....schedules.machine import CORE
 from ....schedules.register_transpose import turn_squares
 from ....te.tensor import Tensors
 from ...definition.arguments import PerAxis, naming
-from ...definition.cost import moved
+from ...definition.cost import elements_of, moved
 from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, Stages, register_strategy
@@ -100,10 +100,16 @@ class Winograd:
 
     attrs: WinogradAttrs
     tiles: tuple[Expr, Expr]  # rows and columns of them
+    products: Products  # of one image, open extents as costs assume them
     blocking: WinogradBlocking
     width: int
     lanes: int  # of a vector of filters
     strip: int  # how many positions of the result follow each other that a group makes, if the result is in NCHW
+
+    @property
+    def count(self) -> Expr:
+        """The number of tiles."""
+        return simplify(self.tiles[0] * self.tiles[1])
 
     @property
     def groups(self) -> Expr:
@@ -119,7 +125,7 @@ class Winograd:
     def compute(self, attrs: WinogradAttrs, inputs: Tensors, result: Type) -> WinogradStages:
         """The result, over tiles of x, these transformed, their products with the planes, and these transformed back;
         in NCHW, one more stage takes it out of its blocks."""
-        x, planes = inputs
+        x, planes = inputs[:2]
         kind = tensor_argument(result, "result")
         taken = self._inputs(x)
         products = self._products(taken[-1], planes)
@@ -131,16 +137,15 @@ class Winograd:
         return WinogradStages(plain, *taken, planes, products, *made)
 
     def _inputs(self, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-        """V[n, group, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0. Gives
-        d, Bᵀ d, and V."""
+        """V[n, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0. Gives d,
+        Bᵀ d, and V."""
         n, blocks, height, width, lanes = x.shape
-        size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
+        size, points, count = self.attrs.size, self.attrs.points, self.count
         matrix, (top, left, *_) = transforms(size).inputs, self.attrs.padding
-        shape = (n, self.groups, blocks, group, points, points, lanes)
+        shape = (n, blocks, count, points, points, lanes)
 
-        def taken(b: Axis, g: Axis, co: Axis, t: Axis, i: Axis, j: Axis, ci: Axis) -> Expr:
-            tile = g * group + t
-            position = (tile // self.tiles[1] * size + i - top, tile % self.tiles[1] * size + j - left)
+        def taken(b: Axis, co: Axis, t: Axis, i: Axis, j: Axis, ci: Axis) -> Expr:
+            position = (t // self.tiles[1] * size + i - top, t % self.tiles[1] * size + j - left)
             valid = inside(position, (height, width), self.attrs.padding, (True, True))
             return te.if_then_else(valid, x[b, co, *position, ci], te.const(0, x.dtype))
 
@@ -152,45 +157,45 @@ class Winograd:
 
         half = te.compute(shape, by_rows, name="winograd.taken_rows")
 
-        def by_columns(b: Axis, g: Axis, i: Axis, j: Axis, co: Axis, t: Axis, ci: Axis) -> Expr:
-            return chosen(j, [input_row(row, [half[b, g, co, t, i, c, ci] for c in range(points)]) for row in matrix])
+        def by_columns(b: Axis, i: Axis, j: Axis, co: Axis, t: Axis, ci: Axis) -> Expr:
+            made = chosen(j, [input_row(row, [half[b, co, t, i, c, ci] for c in range(points)]) for row in matrix])
+            return te.if_then_else(t < count, made, te.const(0, x.dtype))
 
-        inputs = te.compute((n, self.groups, points, points, blocks, group, lanes), by_columns, name="winograd.inputs")
+        inputs = te.compute((n, points, points, blocks, count, lanes), by_columns, name="winograd.inputs")
         return tiles, half, inputs
 
     def _products(self, taken: te.Tensor, planes: te.Tensor) -> te.Tensor:
-        """M[n, group, panel, i, j, tile, filter] = Σ V ⊙ U."""
-        n, groups, points, _, blocks, group, lanes = taken.shape
+        """M[n, panel, i, j, tile, filter] = Σ V ⊙ U."""
+        n, points, _, blocks, count, lanes = taken.shape
         co, ci = te.reduce_axis((0, blocks), name="co"), te.reduce_axis((0, lanes), name="ci")
 
-        def element(b: Axis, g: Axis, panel: Axis, i: Axis, j: Axis, t: Axis, k: Axis) -> Expr:
-            return te.sum(taken[b, g, i, j, co, t, ci] * planes[panel, i, j, co * lanes + ci, k], axis=[co, ci])
+        def element(b: Axis, panel: Axis, i: Axis, j: Axis, t: Axis, k: Axis) -> Expr:
+            return te.sum(taken[b, i, j, co, t, ci] * planes[panel, i, j, co * lanes + ci, k], axis=[co, ci])
 
-        shape = (n, groups, planes.shape[0], points, points, group, self.width)
+        shape = (n, planes.shape[0], points, points, count, self.width)
         return te.compute(shape, element, name="winograd.products")
 
     def _result(self, products: te.Tensor, kind: TensorType) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
         """Aᵀ M A, by rows, then by columns; and the result, which is made of these tiles. Gives Aᵀ M, too."""
         n, lanes, (height, width) = kind.shape[0], self.lanes, kind.shape[2:4]
-        size, points, group = self.attrs.size, self.attrs.points, self.blocking.group
+        size, points, count = self.attrs.size, self.attrs.points, self.count
         matrix, parts = transforms(size).outputs, self.parts
-        blocks = products.shape[2] * parts
+        blocks = products.shape[1] * parts
 
-        def by_rows(b: Axis, ko: Axis, g: Axis, t: Axis, i: Axis, j: Axis, ki: Axis) -> Expr:
-            column = [products[b, g, ko // parts, r, j, t, ko % parts * lanes + ki] for r in range(points)]
+        def by_rows(b: Axis, ko: Axis, t: Axis, i: Axis, j: Axis, ki: Axis) -> Expr:
+            column = [products[b, ko // parts, r, j, t, ko % parts * lanes + ki] for r in range(points)]
             return chosen(i, [output_row(row, column) for row in matrix])
 
-        half = te.compute((n, blocks, self.groups, group, size, points, lanes), by_rows, name="winograd.made_rows")
+        half = te.compute((n, blocks, count, size, points, lanes), by_rows, name="winograd.made_rows")
 
         def by_columns(*index: Axis) -> Expr:
             *outer, j, ki = index
             return chosen(j, [output_row(row, [half[*outer, c, ki] for c in range(points)]) for row in matrix])
 
-        tiles = te.compute((n, blocks, self.groups, group, size, size, lanes), by_columns, name="winograd.made")
+        tiles = te.compute((n, blocks, count, size, size, lanes), by_columns, name="winograd.made")
 
         def position(b: Axis, ko: Axis, y: Axis, x: Axis, ki: Axis) -> Expr:
-            tile = y // size * self.tiles[1] + x // size
-            return tiles[b, ko, tile // group, tile % group, y % size, x % size, ki]
+            return tiles[b, ko, y // size * self.tiles[1] + x // size, y % size, x % size, ki]
 
         return half, tiles, te.compute((n, blocks, height, width, lanes), position, name="winograd")
 
@@ -266,7 +271,7 @@ class Winograd:
         """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: positions outside,
         filters inside, as each factor serves all filters. Gives the loops over blocks of channels, and channels."""
         *outer, panel, i, j, tile, filters, co, ci = stage.loops
-        tile, row = stage.split(tile, factor=self.blocking.rows)
+        tile, row = stage.split(stage.round_up(tile, factor=self.blocking.rows), factor=self.blocking.rows)
         part, lane = stage.split(filters, factor=self.lanes)
         stage.reorder(*outer, i, j, panel, tile, co, ci, row, part, lane)
         stage.vectorize(lane)
@@ -278,8 +283,8 @@ class Winograd:
 def _schedule_inputs(schedule: Schedule, anchor: WinogradStages, parallel: bool) -> None:
     """Tile by tile, a vector of channels at a time; x is read where its rows are transformed."""
     stage, rows = schedule[anchor.inputs], schedule[anchor.taken_rows]
-    n, group, i, j, block, tile, lane = stage.loops
-    stage.reorder(n, group, block, tile, i, j, lane)
+    n, i, j, block, tile, lane = stage.loops
+    stage.reorder(n, block, tile, i, j, lane)
     stage.vectorize(lane)
     stage.unroll(j)
     if parallel:
@@ -307,23 +312,30 @@ def _schedule_rows(stage: StageView) -> None:
 # Strategy
 
 
-@register_strategy(WINOGRAD_CONV2D)
-def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
-    x, planes, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
+def winograd_of(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> Winograd:
+    """The convolution of x and planes of these types to ``result``, in the groups and tiles that cost least."""
+    _, planes, kind = (tensor_argument(t, "argument") for t in (*inputs[:2], result))
     panels, _, _, channels, width = panel_extents(planes)
     rows, columns = (MANY_ROWS if (n := const_int(extent)) is None else n for extent in kind.shape[2:4])
     down, across = math.ceil(rows / attrs.size), math.ceil(columns / attrs.size)
     products = Products(attrs.points**2, down * across, channels, panels * width, width, kind.dtype, target)
-    lanes, unit, written = attrs.out.factor("C"), 1, 0.0
+    lanes, unit = attrs.out.factor("C"), 1
     if attrs.out is NCHW:  # a group makes whole rows, and whole vectors of their positions
         lanes = math.gcd(width, target.lanes(kind.dtype))
         unit = lanes // math.gcd(attrs.size * columns, lanes) * across
-        written = TRANSPOSED_CYCLES * panels * width * rows * columns
     blocking = products.best(unit) if not attrs.group else products.of_groups(attrs.group)
     strip = math.ceil(min(blocking.group // across * attrs.size, rows) * columns / lanes) * lanes
     height, breadth = (simplify((extent + attrs.size - 1) // attrs.size) for extent in kind.shape[2:4])
-    made = Winograd(attrs, (height, breadth), blocking, width, lanes, strip)
-    cycles = blocking.cycles + products.transforms + written
+    return Winograd(attrs, (height, breadth), products, blocking, width, lanes, strip)
+
+
+@register_strategy(WINOGRAD_CONV2D)
+def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    x, _, kind = (tensor_argument(t, "argument") for t in (*inputs, result))
+    made = winograd_of(attrs, inputs, result, target)
+    cycles = made.blocking.cycles + made.products.transforms
+    if attrs.out is NCHW:
+        cycles += TRANSPOSED_CYCLES * elements_of(kind.shape[1:])
     cost = (const_int(x.shape[0]) or IN_COSTS) * cycles + moved([x, kind])
     strategy = OpStrategy()
     strategy.add_implementation(made.compute, made.schedule, "winograd_conv2d.tiled", cost=cost, direct=False)

@@ -81,8 +81,18 @@ class Products:
         return min(candidates, key=lambda blocking: blocking.cycles)
 
     def of_groups(self, group: int) -> WinogradBlocking:
-        """The blocking that costs least with groups of so many tiles, the last of which may be filled in part."""
-        return min((self._of(group, together) for together in self._together(group)), key=lambda found: found.cycles)
+        """The blocking that costs least with groups of ``group`` tiles, and a last one of any number up to that, as of
+        an image whose extents are open."""
+        heights = [height for height in self._heights(group) if group % height == 0]
+        rows = min(heights, key=lambda height: sum(self._steps(n, height) for n in range(1, group + 1)))
+        whole, rest = divmod(self.tiles, group)
+
+        def cycles(together: int) -> float:
+            last = self.group_cycles(rest, rows, together) if rest else 0.0
+            return whole * self.group_cycles(group, rows, together) + last
+
+        together = min(self._together(group), key=cycles)
+        return WinogradBlocking(group, rows, together, cycles(together))
 
     def _together(self, group: int) -> Iterator[int]:
         """How many panels may be multiplied by a plane before the next plane: as many as leave tasks for threads, and
@@ -95,12 +105,17 @@ class Products:
         yield 1
 
     def _of(self, group: int, together: int) -> WinogradBlocking:
-        rows, steps = min(((r, self._steps(group, r)) for r in self._heights(group)), key=lambda found: found[1])
-        panels = self.filters // self.width
-        sums = panels * self.planes * self.channels * steps
-        far = self._far_bytes(group, panels, together) / CORE.copied_bytes
-        cycles = math.ceil(self.tiles / group) * (sums + far + panels * CYCLES_PER_PANEL)
+        highest = max(self._heights(group))
+        rows = math.ceil(group / math.ceil(group / highest))
+        cycles = math.ceil(self.tiles / group) * self.group_cycles(group, rows, together)
         return WinogradBlocking(group, rows, together, cycles)
+
+    def group_cycles(self, tiles: int, rows: int, together: int) -> float:
+        """Cycles of the products of a group of so many tiles, in register tiles of so many ``rows``."""
+        panels = self.filters // self.width
+        sums = panels * self.planes * self.channels * self._steps(tiles, rows)
+        far = self._far_bytes(tiles, panels, together) / CORE.copied_bytes
+        return sums + far + panels * CYCLES_PER_PANEL
 
     def _far_bytes(self, group: int, panels: int, together: int) -> float:
         """What of a group's inputs goes beyond the second cache, which keeps half for them while they are made; and
@@ -113,17 +128,14 @@ class Products:
     def _bytes(self, elements: int) -> int:
         return self.planes * elements * self.dtype.storage_bytes
 
-    def _heights(self, group: int) -> tuple[int, int]:
-        """The height of equal register tiles, and the greatest (there is room for the sums, a vector of each of the
-        filters', and a factor)."""
-        most = max(1, min(group, (self.target.vector_registers - 1) // self.vectors - 1))
-        return math.ceil(group / math.ceil(group / most)), most
+    def _heights(self, group: int) -> range:
+        """The heights of register tiles: there is room for the sums, a vector of each of the filters', and a factor."""
+        return range(1, max(1, min(group, (self.target.vector_registers - 1) // self.vectors - 1)) + 1)
 
     def _steps(self, group: int, rows: int) -> float:
         """Cycles for one term of the sums of a group by a panel. Its weights come from afar, unless all of them stay in
         the second cache beside the inputs."""
-        full, rest = divmod(group, rows)
-        steps = full * self._step(rows) + (self._step(rest) if rest else 0.0)
+        steps = math.ceil(group / rows) * self._step(rows)
         if self._bytes(self.channels * (group + self.filters)) <= self.target.l2_bytes:
             return steps
         weights = self.width * self.dtype.storage_bytes

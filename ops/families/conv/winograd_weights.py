@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,8 @@ from ....graph.types import TensorType
 from ....ir.constants import const_int
 from ....ir.makers import as_index
 from ...definition.layout_rule import LayoutCandidate, Packed, ValueLayout
-from .layouts import channel_block, data_layout
+from .layouts import channel_block, data_layout, kernel_layout
+from .open_winograd import OPEN_WINOGRAD_CONV2D
 from .problem import ConvProblem
 from .winograd import WINOGRAD_CONV2D
 from .winograd_transform import SIZES, TAPS, filter_matrix
@@ -25,8 +26,8 @@ MOST_CHANNELS = {2: 1 << 16, 4: 1 << 14, 6: 2048}
 the error grows with the root of the number of channels."""
 PANEL_BLOCKS = (2, 1)
 """How many blocks of filters a panel may have."""
-OPEN_GROUPS = (4, 8, 16, 32)
-"""How many tiles an open image may be taken in groups of: the last group computes as much, however few are left."""
+OPEN_GROUPS = (64, 32, 16, 8)
+"""How many tiles an open image may be taken in groups of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,17 +71,23 @@ def winograd_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iter
         data = given.layout.factor("C") if given.layout.is_blocked else data
     if block is None or data is None or channels % data:
         return
-    held, blocked = ValueLayout(NCHW, data_layout(2, data)), ValueLayout(NCHW, data_layout(2, block))
-    ways = [(blocked, 0), (None, 0)] if problem.outputs is not None else [(blocked, group) for group in OPEN_GROUPS]
+    source, blocked = ValueLayout(NCHW, data_layout(2, data)), ValueLayout(NCHW, data_layout(2, block))
+    weight = ValueLayout(problem.plain_kernel, kernel_layout(2, data, block))
     for size in SIZES:
         for width in (block * blocks for blocks in PANEL_BLOCKS):
             if channels <= MOST_CHANNELS[size] and filters % width == 0:
                 make = WinogradPlanes(size, width)
                 packed = Packed(make, make.type_of(problem.weight))
-                for out, group in ways:
-                    layouts = {"data_layout": str(held), "out_layout": str(out or NCHW)}
-                    made = WinogradAttrs(size=size, padding=problem.attrs.padding, group=group, **layouts)
-                    yield LayoutCandidate((held, packed), made, out, WINOGRAD_CONV2D)
+                attrs = WinogradAttrs(size=size, padding=problem.attrs.padding, data_layout=str(source))
+                if problem.outputs is None:
+                    for group in OPEN_GROUPS:
+                        made = replace(attrs, out_layout=str(blocked), group=group)
+                        forms = (source, packed, weight)
+                        yield LayoutCandidate(forms, made, blocked, OPEN_WINOGRAD_CONV2D, sources=(0, 1, 1))
+                else:
+                    for out in (blocked, None):
+                        made = replace(attrs, out_layout=str(out or NCHW))
+                        yield LayoutCandidate((source, packed), made, out, WINOGRAD_CONV2D)
 
 
 def _serves(problem: ConvProblem) -> bool:
