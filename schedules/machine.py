@@ -24,10 +24,8 @@ class SustainedShares:
     """The same, of a copy in phases of the stride."""
     depthwise: float = 0.9
     """A depthwise convolution of channels in blocks."""
-    open_blocked: float = 0.7
-    """A convolution of channels in blocks, rows of which need not be whole tiles."""
     open_pointwise: float = 0.8
-    """The same, of windows of one element, whose image is one row."""
+    """A convolution of channels in blocks by windows of one element, whose image, of open extents, is one row."""
     open_rows: float = 0.5
     """A convolution of plain layouts whose rows need not be whole tiles."""
     attention: float = 0.7

@@ -7,6 +7,7 @@ import onnx
 import pytest
 from cases import all_cases, chosen_cases, work_of
 from cases.convolution import layers
+from open_extents import opened
 from roofline import roof_of
 
 import loopwright as lw
@@ -24,6 +25,19 @@ def test_every_case_has_a_name_of_its_own_and_those_it_refers_to():
     names = [case.full_name for case in CASES]
     assert len(set(names)) == len(names)
     assert {n for case in CASES for n in (case.overhead, case.against) if n} <= set(names)
+
+
+@pytest.mark.parametrize("group", sorted({case.group for case in CASES if not case.open_axes}))
+def test_a_case_of_each_group_has_open_extents_and_the_same_inputs(group, tmp_path):
+    case = min((case for case in CASES if case.group == group), key=size)
+    case_open = opened(case)
+    case_open.write(tmp_path)
+    model = onnx.load(tmp_path / "model.onnx")
+    dims = [d for i in model.graph.input for d in i.type.tensor_type.shape.dim]
+    assert any(d.dim_param for d in dims)
+    with np.load(tmp_path / "inputs.npz") as inputs:
+        feeds = case.feeds(case.model())
+        assert {name: a.shape for name, a in inputs.items()} == {name: a.shape for name, a in feeds.items()}
 
 
 @pytest.mark.parametrize("group", sorted({case.group for case in CASES}))

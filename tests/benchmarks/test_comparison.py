@@ -69,3 +69,13 @@ def test_a_comparison_with_numpy_is_recorded(tmp_path):
         assert result["seconds"]["loopwright"] > 0
         assert 0 < result["roof_seconds"] < 1e-3
     assert (tmp_path / "chart.svg").read_text().startswith("<svg")
+
+
+def test_open_extents_are_measured_beside_known_ones():
+    path = KERNELS.parent / "open_extents.py"
+    command = [sys.executable, str(path), "--only", "exp 16384", "--rounds", "1"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout.splitlines()
+    assert len(printed) == 2
+    assert printed[0].startswith("exp 16384 ")
+    assert "known" in printed[0]
+    assert "  1 cases: " in printed[1]
