@@ -3,6 +3,7 @@ the naive loop nest and by its own schedule. An operator or an implementation wi
 
 import math
 import re
+from functools import partial
 
 import coupling
 import detection
@@ -245,35 +246,24 @@ def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilat
     )
 
 
-def open_winograd_case(x, w, size, width, group, padding, data="NCHW2c", out="NCHW2c"):
-    """As ``winograd_case``, with the weight as it is but for its layout, too."""
-    _, _, blocked, planes = winograd_case(x, w, size, width, padding, data, out)
-    weight = floats(*w) / 3
-    return (
-        lambda a, u, w: nn.open_winograd_conv2d(a, u, w, size, group, padding, data, out),
-        lambda a, u, w: windows.rearranged(
-            windows.conv(windows.rearranged(a, data, "NCHW"), weight, (1, 1), padding, (1, 1), 1), "NCHW", out
-        ),
-        blocked,
-        planes,
-        windows.rearranged(weight, "OIHW", "OIHW2i2o"),
-    )
-
-
-def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c"):
-    """A convolution of x and w, both of which are rearranged before: so its arguments are what it takes.
+def winograd_case(x, w, size, width, padding, data="NCHW2c", out="NCHW2c", group=None):
+    """A convolution of x and w, both of which are rearranged before: so its arguments are what it takes. That of open
+    images, which has a ``group``, takes the weight also as it is but for its layout.
 
     The numbers are small: transforms round as the largest of a tile."""
     weight = floats(*w) / 3
-    blocked = windows.rearranged(floats(*x) / 3, "NCHW", data)
-    return (
-        lambda a, u: nn.winograd_conv2d(a, u, size, padding, data, out),
-        lambda a, u: windows.rearranged(
-            windows.conv(windows.rearranged(a, data, "NCHW"), weight, (1, 1), padding, (1, 1), 1), "NCHW", out
-        ),
-        blocked,
-        np.ascontiguousarray(WinogradPlanes(size, width)(weight)),
-    )
+    planes = np.ascontiguousarray(WinogradPlanes(size, width)(weight))
+    arguments = [windows.rearranged(floats(*x) / 3, "NCHW", data), planes]
+
+    def oracle(a, *_):
+        plain = windows.conv(windows.rearranged(a, data, "NCHW"), weight, (1, 1), padding, (1, 1), 1)
+        return windows.rearranged(plain, "NCHW", out)
+
+    if group is None:
+        return lambda a, u: nn.winograd_conv2d(a, u, size, padding, data, out), oracle, *arguments
+    kernel = windows.rearranged(weight, "OIHW", "OIHW2i2o")
+    call = partial(nn.open_winograd_conv2d, size=size, group=group, padding=padding, data_layout=data, out_layout=out)
+    return call, oracle, *arguments, kernel
 
 
 def strassen_conv_case(x, filters, width, strides=(1, 1), data="NCHW2c", out="NCHW2c"):
@@ -1021,8 +1011,8 @@ CASES = {
         winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1), out="NCHW"),
     ],
     "nn.open_winograd_conv2d": [
-        open_winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, 2, (1, 1, 1, 1)),
-        open_winograd_case((2, 4, 9, 3), (4, 4, 3, 3), 4, 2, 4, (0, 1, 2, 1)),
+        winograd_case((1, 2, 5, 6), (4, 2, 3, 3), 2, 4, (1, 1, 1, 1), group=2),
+        winograd_case((1, 8, 12, 12), (8, 8, 3, 3), 4, 4, (0, 1, 2, 1), group=4),
     ],
     "nn.conv1d_transpose": [transposed_case((1, 2, 5), (2, 3, 3), (2,), (1, 0), (0,))],
     "nn.conv3d_transpose": [transposed_case((1, 2, 2, 3, 2), (2, 1, 2, 2, 3), (1, 2, 1), (0, 1, 0) * 2, (0, 0, 0))],
