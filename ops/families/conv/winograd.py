@@ -137,8 +137,8 @@ class Winograd:
         return WinogradStages(plain, *taken, planes, products, *made)
 
     def _inputs(self, x: te.Tensor) -> tuple[te.Tensor, te.Tensor, te.Tensor]:
-        """V[n, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0. Gives d,
-        Bᵀ d, and V."""
+        """V[n, i, j, block, tile, channel] = Bᵀ d B: by rows, then by columns. Beyond its borders, x is 0, and V is for
+        tiles behind the last one, which fill up a register tile. Gives d, Bᵀ d, and V."""
         n, blocks, height, width, lanes = x.shape
         size, points, count = self.attrs.size, self.attrs.points, self.count
         matrix, (top, left, *_) = transforms(size).inputs, self.attrs.padding
