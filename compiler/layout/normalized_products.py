@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence, Set
 
 from ...graph.node import Call, Node
 
-NORMS = frozenset({"l1", "l2", "sum_square"})
+NORMS = frozenset({"l1", "l2", "sum", "sum_square"})
+"""A sum, too, as norms that are written out end in one, of squares or magnitudes."""
 INVERSES = frozenset({"reciprocal", "rsqrt"})
 OF_DIVISORS = frozenset(
     {"add", "broadcast_to", "clip", "expand_dims", "maximum", "power", "reciprocal", "reshape", "rsqrt", "sqrt",
@@ -18,8 +19,8 @@ OF_DIVISORS = frozenset(
 )  # fmt: skip
 """Between a norm and a division by it."""
 OF_VALUES = frozenset(
-    {"add", "assume_extent", "cast", "concatenate", "expand_dims", "multiply", "relu", "reshape", "split_part",
-     "squeeze", "strided_slice", "subtract", "take", "transpose"}
+    {"abs", "add", "assume_extent", "cast", "concatenate", "expand_dims", "multiply", "power", "relu", "reshape",
+     "split_part", "squeeze", "strided_slice", "subtract", "take", "transpose"}
 )  # fmt: skip
 """Between a product and a norm: what leaves tiny numbers tiny."""
 PRODUCTS = frozenset({"nn.conv2d", "nn.dense", "nn.matmul"})

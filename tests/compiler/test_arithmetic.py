@@ -18,7 +18,8 @@ from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
 from loopwright.graph.visit import post_order
 from loopwright.ops.definition.strategy import OpStrategy
-from loopwright.ops.families.binary import divide, maximum, multiply
+from loopwright.ops.families import reduce, unary
+from loopwright.ops.families.binary import divide, maximum, multiply, power
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.families.reduce import l1, l2, sum_square
 from loopwright.ops.families.unary import rsqrt
@@ -112,6 +113,12 @@ NORMALIZED = {
     "l2": lambda y, axis: divide(y, at_least(l2(y, axis, keepdims=True), 1e-12)),
     "l1": lambda y, axis: divide(y, at_least(l1(y, axis, keepdims=True), 1e-12)),
     "rsqrt": lambda y, axis: multiply(y, rsqrt(at_least(sum_square(y, axis, keepdims=True), 1e-24))),
+    "l2 of squares": lambda y, axis: divide(
+        y, at_least(unary.sqrt(reduce.sum(multiply(y, y), axis, keepdims=True)), 1e-12)
+    ),
+    "l2 of magnitudes": lambda y, axis: divide(
+        y, at_least(unary.sqrt(reduce.sum(power(unary.abs(y), lw.const(np.float32(2))), axis, keepdims=True)), 1e-12)
+    ),
 }
 
 
