@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..artifact.model import CompiledModel
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
 from ..base.choices import check_flag
+from ..base.dataclass import dataclass
 from ..base.garbage import rare_collections
 from ..base.memory import memory_errors
 from ..base.target import Target

@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Self
@@ -25,6 +24,7 @@ from ..artifact.cache_key import cache_key, compiler_version, target_text
 from ..artifact.model import CompiledModel
 from ..artifact.section_file import Section, SectionList
 from ..base.background import background_executor
+from ..base.dataclass import dataclass
 from ..base.errors import LoopwrightError
 from ..base.granted_cpus import granted_cpus
 from ..base.target import Target

@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from ..base.dataclass import dataclass
 
 _BEFORE = frozenset({"in", "input", "inputs", "prev", "previous", "old", "init", "initial"})
 _BEHIND = frozenset({"out", "output", "outputs", "next", "new", "updated", "n"})

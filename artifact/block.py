@@ -12,8 +12,8 @@ knows all of its extents, and has its memory as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from .extents import Extent, evaluate
 from .memory_plan import Lifetime, plan_memory

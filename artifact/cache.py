@@ -18,13 +18,14 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import IO
 
 import platformdirs
 
+from ..base.dataclass import dataclass
 from ..base.errors import CacheError, ModelError
 from .cache_entry import MAX_BYTES, MODEL, About, decode, encode, read_about
 from .cache_folder import CacheFolder, Opened, named_folders

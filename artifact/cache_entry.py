@@ -13,8 +13,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
+from ..base.dataclass import dataclass
 from ..base.errors import CacheError, ModelError
 from .plain_data import from_plain
 

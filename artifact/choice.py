@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.quantities import seconds_text
 
 _WORDS = {True: "holds", False: "fails", None: "guard"}

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..ir.expr import Binary, Const, Dimension, Expr, Unary, Var
 from ..ir.makers import as_index, maximum, minimum

@@ -7,9 +7,9 @@ place in order of their first steps, each place as large as the largest of its v
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ..base.aligned import ARENA_ALIGNMENT
+from ..base.dataclass import dataclass
 from .extents import Extent, Formula
 from .memory_plan import Lifetime, plan_memory
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from .choice import Choice
 from .dimension_bounds import DimensionBounds

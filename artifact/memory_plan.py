@@ -7,10 +7,10 @@ rule of Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Infe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from ..base.aligned import ARENA_ALIGNMENT
+from ..base.dataclass import dataclass
 
 V = TypeVar("V")
 

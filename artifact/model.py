@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy.typing as npt
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.dtype import STRING
 from ..base.output_form import OutputForm
 from ..base.state import State

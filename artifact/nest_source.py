@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..base.dataclass import dataclass
 from .cache import NESTS, cache_folder, disk_cache
 
 _FILE = re.compile(r'!DIFile\(directory: "\.", filename: "[^"]*"\)')

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ..base.choices import check_flag, is_one_of
+from ..base.dataclass import dataclass
 from ..base.errors import TargetError
 
 Precision = Literal["strict", "standard", "fast"]

@@ -5,9 +5,9 @@ Both count by the same list: code k is refusal k - 1 of ``refusals_of``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from .block import Birth, BornDimension, BornOutput, Least, RunStage
 from .extents import Extent
 

@@ -12,13 +12,14 @@ computed in them. Each takes a byte in memory, as in numpy's arrays of ml_dtypes
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import Any, Literal, cast, get_args
 
 import ml_dtypes
 import numpy as np
 
+from .dataclass import dataclass
 from .errors import ExpressionError
 from .intern import Interned
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TYPE_CHECKING
+
+from .dataclass import dataclass
 
 if TYPE_CHECKING:
     from .bounded_dimension import BoundedDimension

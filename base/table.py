@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
@@ -12,6 +11,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
+
+from .dataclass import dataclass
 
 LEAST_NAME = 12
 """Columns that a name keeps, however narrow the terminal is."""

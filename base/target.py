@@ -8,9 +8,10 @@ stand a kind that another distribution adds (``target_kind.py``).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .brief import listed, one_line
+from .dataclass import dataclass
 from .dtype import DType
 from .errors import TargetError
 from .quantities import count_text

@@ -12,10 +12,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+from .dataclass import dataclass
 from .errors import TargetError
 from .target import LLVM, Target
 

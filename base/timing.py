@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar, Token
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, ParamSpec, Self, TypeVar
 
 from .brief import BriefRepr
+from .dataclass import dataclass
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,11 +10,12 @@ import traceback
 import webbrowser
 from collections.abc import Mapping
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from .. import Engine, RuntimeArgumentError, Schedule, TargetError, function_schedules, resolve_target
+from ..base.dataclass import dataclass
 from ..explorer.explore import document
 from ..explorer.page import write_page
 from ..explorer.summary import summary

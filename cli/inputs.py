@@ -7,13 +7,13 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from .. import RuntimeArgumentError
 from ..artifact.function import TensorSpec
+from ..base.dataclass import dataclass
 from ..base.dtype import STRING
 from ..runtime.arrays import Array
 from .model_inputs import ModelInput, inputs_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from onnx import GraphProto, TensorProto
 
 from .. import Library, ModelError, RuntimeArgumentError
 from ..artifact.extents import Extent
+from ..base.dataclass import dataclass
 from ..frontend.tensors import declared_extent, element_type
 from ..frontend.weight_extents import weight_extents
 

@@ -6,12 +6,12 @@ import argparse
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 
 from .. import Library, ModelError, RuntimeArgumentError, compile
 from ..api.given_states import GivenStates
 from ..base.bounded_dimension import BoundedDimension
+from ..base.dataclass import dataclass
 from ..base.quantities import bytes_text, count_text, seconds_text
 from ..graph.types import GivenShape
 from ..runtime.arrays import Array

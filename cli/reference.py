@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import onnx
 
+from ..base.dataclass import dataclass
 from ..base.errors import LoopwrightError
 from ..base.output_form import OutputForm
 from ..base.quantities import error_text

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import llvmlite.binding as llvm
@@ -16,6 +15,7 @@ from ..artifact.cache_key import cache_key, compiler_version
 from ..artifact.nest_source import NestSource, kept_source
 from ..artifact.options import CodegenOptions
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from ..base.errors import InternalError, ModelError
 from ..base.target import Target
 from ..base.timing import TimedStage, timed

@@ -7,8 +7,7 @@ taken in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..base.dataclass import dataclass
 from ..ir.expr import Binary, Broadcast, Expr
 
 

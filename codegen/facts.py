@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import operator
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
 from ..ir.constants import ZERO, const_int

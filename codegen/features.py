@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 import subprocess
-from dataclasses import dataclass
 from functools import cache
 
 from ..artifact.remembered import remembered
 from ..base.child_python import python_command
+from ..base.dataclass import dataclass
 from ..base.errors import CacheError, TargetError
 from .llvm_memory import require_for_compiling
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import reduce
 
+from ..base.dataclass import dataclass
 from ..ir.constants import ZERO
 from ..ir.contents import free_vars
 from ..ir.expr import Expr, Var

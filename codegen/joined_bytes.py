@@ -8,8 +8,8 @@ Words that overlap or lie apart, such as those of a convolution's windows, are b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.constants import const_int

@@ -7,10 +7,10 @@ No fast-math flags are ever set: the error-free transformations built on these v
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
+from ..base.dataclass import dataclass
 from ..base.target import Target
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from ..base.dataclass import dataclass
 
 _LOCATION = re.compile(r"!(\d+) = (?:distinct )?!DI(?:Location|Subprogram)\(.*?\bline: (\d+)")
 _DEBUG = re.compile(r"(?: ?,)? !dbg !(\d+)")

@@ -7,8 +7,8 @@ nothing is touched that the gather would leave alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from .lane_compare import Lanes
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from llvmlite import ir as llvm_ir
 
+from ..base.dataclass import dataclass
 from ..base.dtype import INDEX, DType
 from ..base.target import Target
 from ..ir.buffer import Buffer

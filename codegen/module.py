@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
 from ..artifact.nest_source import SUFFIX
 from ..artifact.options import CodegenOptions
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..base.timing import CURRENT
 from ..ir.buffer import Buffer

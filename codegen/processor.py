@@ -3,10 +3,10 @@ units. ``host.py`` makes the target ``"native"`` of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ..base.dataclass import dataclass
 from .features import FEATURES
 
 

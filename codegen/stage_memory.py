@@ -4,11 +4,11 @@ evaluates."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..artifact.block import RunStage
 from ..artifact.extents import Extent
 from ..artifact.formula_plan import SizedLife, plan_offsets
+from ..base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

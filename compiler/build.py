@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..artifact.options import CodegenOptions
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..codegen.compile import CompiledCode, compile_module
 from ..codegen.llvm_memory import require_before_lowering

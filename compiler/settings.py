@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, Self, TypeAlias
 
 from ..artifact.options import CodegenOptions
 from ..base.choices import check_flag, is_one_of
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from ..base.target import Target
 from ..graph.types import GivenShapes

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Literal, TypeAlias
 
 from ..artifact.machine_rates import MachineRates
+from ..base.dataclass import dataclass
 from .loop_prediction import LoopPrediction
 
 Role: TypeAlias = Literal["compute", "steps", "nest", "pass", "llvm", "assembly", "model"]

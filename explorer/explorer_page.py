@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..base.brief import listed, one_line
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from ..base.html.markup import element
 from ..base.html.view import styled

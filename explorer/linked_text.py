@@ -4,8 +4,8 @@ the line tables. ``stages.py`` says what the columns mean."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..codegen.marked_text import MarkedLine
 from ..ir.origin import with_origins
 from ..ir.printer import module_lines, stmt_lines, stmt_text

@@ -10,9 +10,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..codegen.report.assembly import Instruction
 

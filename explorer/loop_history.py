@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
+from ..base.dataclass import dataclass
 from ..lowering.primitives.caching import CacheRead
 from ..lowering.schedule import Schedule
 from ..lowering.stage import Loop, Stage

@@ -35,9 +35,9 @@ of an input has the stages that read it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ..artifact.options import CodegenOptions, Precision
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..codegen.compile import texts_with_lines
 from ..codegen.host import resolve_target

@@ -4,8 +4,8 @@ stands in segments, and the sequence is made of that behind it."""
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..graph.node import Node, tensor_of
 from ..graph.types import TensorType
 from ..ir.constants import ZERO

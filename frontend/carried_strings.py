@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from ..graph.node import Node, Var
 from .onnx_node import OnnxNode
 from .refusal_causes import MadeBytesError

@@ -7,11 +7,12 @@ as long as nothing of it comes back. So the advice holds what helps, and only th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from onnx import GraphProto
 
+from ..base.dataclass import dataclass
 from ..base.dimension_roles import role_of
 from ..base.model_problem import ModelProblem, ProblemKind
 from ..graph.types import GivenExtent, GivenShape

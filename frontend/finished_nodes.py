@@ -3,11 +3,12 @@ are of, and extents that a run tells have a name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 from onnx import NodeProto
 
+from ..base.dataclass import dataclass
 from ..graph.node import Call, Constant, ImportedValue, Node, tensor_of
 from ..graph.visit import inputs, post_order, with_inputs
 from ..ir.expr import Expr

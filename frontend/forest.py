@@ -6,13 +6,13 @@ attributes → Forest → comparisons (forest_comparisons.py), weights (forest_w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..ops.families.tree_tables import LEAF, Floats, Integers
 from .onnx_node import OnnxNode

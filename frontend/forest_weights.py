@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..base.quantities import bytes_text
 from ..ops.families.tree_tables import Floats, Integers

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from ..graph.node import Node, Var
 from ..graph.types import TensorType
 from ..ir.expr import Expr

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..base.value_form import grouped
 from ..graph.node import Function, Node, Tuple

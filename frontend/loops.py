@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from onnx import GraphProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError, TypeInferenceError
 from ..graph.node import Constant, Node
 from ..ir.constants import MAX_INDEX, ONE, ZERO

@@ -4,8 +4,8 @@ spans; those of rows and sequences are appended to a segment, in which the spans
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..base.dtype import UINT8
 from ..base.spans import LENGTH_BITS
 from ..graph.node import Node, Var, tensor_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from onnx import GraphProto, TensorProto, TypeProto, ValueInfoProto
 
+from ..base.dataclass import dataclass
 from ..base.dtype import INT64
 from ..base.errors import ModelError
 from ..base.value_form import ValueForm

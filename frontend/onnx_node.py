@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, NodeProto, TensorProto, helper
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..graph.node import Constant, Node, tensor_of
 from ..graph.types import TensorType

@@ -8,12 +8,12 @@ outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import numpy as np
 from onnx import TensorProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..base.output_form import OutputForm
 from ..graph.node import Constant, Node, tensor_of

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 from onnx import ModelProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..base.model_problem import ModelProblem
 from ..graph.node import Node, tensor_of

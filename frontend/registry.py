@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from onnx import defs
 
+from ..base.dataclass import dataclass
 from ..base.errors import LoopwrightError
 from .onnx_node import OnnxNode
 from .values import Value

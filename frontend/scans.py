@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
 from onnx import GraphProto
 
+from ..base.dataclass import dataclass
 from ..graph.node import Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ir.constants import const_int

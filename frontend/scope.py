@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from onnx import TensorProto, TypeProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..graph.node import Constant, Node
 from .output_forms import OutputForms

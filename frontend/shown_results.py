@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..base.output_form import OutputForm
 from ..graph.node import Node
 from .output_forms import OutputForms

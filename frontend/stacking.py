@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..base.dtype import INT64, DType
 from ..graph.node import Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto
+
+from ..base.dataclass import dataclass
 
 LEAST_BYTES = 1 << 16
 """Smaller weights are parsed with the rest."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ..base.dataclass import dataclass
 from ..base.spans import LENGTH_BITS, pack_strings
 from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.visit import inputs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from onnx import GraphProto, ValueInfoProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..graph.closure import closed
 from ..graph.node import Constant, Function, Node, Var, tensor_of

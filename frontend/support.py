@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from onnx import FunctionProto, ModelProto, NodeProto, defs
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..base.model_problem import ModelProblem, ProblemKind
 from .control_flow import find_control_flow

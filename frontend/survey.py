@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from onnx import NodeProto, TypeProto
 
+from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..base.model_problem import ModelProblem, ProblemKind
 from ..graph.node import Node, Var

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any
 
+from ..base.dataclass import dataclass
 from ..base.errors import TypeInferenceError
 from ..graph.node import Call, Constant, Node, tensor_of
 from ..graph.types import TensorType

@@ -10,9 +10,10 @@ nothing at run time. Of others two tensors hold all elements.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from ..base.quantities import count_text
 from ..base.value_form import ValueForm

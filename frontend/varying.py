@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..graph.node import Node, Var, tensor_of
 from ..graph.types import TensorType, tensor_type
 from ..ir.constants import ONE

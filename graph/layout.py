@@ -13,13 +13,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..base.aligned import aligned
+from ..base.dataclass import dataclass
 from ..base.errors import TypeInferenceError
 from ..base.intern import Interned
 from ..ir.constants import const_int

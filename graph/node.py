@@ -14,7 +14,7 @@ operators and numpy's functions make calls of them (``array_operators.py``).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ..base.aligned import contiguous
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import dtype
 from ..base.errors import TypeInferenceError
 from ..base.output_form import OutputForm

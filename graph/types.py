@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
 from ..base.bounded_dimension import BoundedDimension
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError, ModelError, TypeInferenceError
 from ..base.intern import Interned

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 
 if TYPE_CHECKING:

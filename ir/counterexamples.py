@@ -8,10 +8,11 @@ away, for an example satisfies all that the search starts from.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain, islice
 from zlib import crc32
 
+from ..base.dataclass import dataclass
 from .expr import Binary, Broadcast, Compare, Const, Expr, IfThenElse, Logical, Ramp, Select, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
 from .linear import Linear, is_lane_number, lane_number

@@ -42,12 +42,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import BOOL, INDEX, DType
 from ..base.errors import ExpressionError
 from ..base.intern import Interned

@@ -13,8 +13,8 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from .constants import const_int
 from .expr import Expr
 from .makers import as_index, maximum, minimum

@@ -10,10 +10,10 @@ own. It keeps no address that it was given. ``reference`` is its meaning in nump
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import NARROW_KINDS, DType, dtype
 from ..base.errors import ExpressionError
 from .buffer import Buffer

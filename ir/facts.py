@@ -7,9 +7,10 @@ Loops give ranges, ``if`` conditions give inequalities. The simplifier carries f
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from ..base.dataclass import dataclass
 from .constants import FALSE, TRUE, ZERO
 from .contents import reads_memory
 from .counterexamples import Examples

@@ -7,9 +7,9 @@ the whole range. Vectors are bounded over all their lanes. The simplifier and th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from .expr import (
     Binary,

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dataclass import dataclass
 from ..base.dtype import BFLOAT16, BOOL, FLOAT32, INT32, NARROW_KINDS, UINT32, DType, dtype
 from ..base.errors import ExpressionError
 from .expr import Call, Expr, ExprLike

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from .expr import Binary, Broadcast, Const, Expr, Ramp, Unary
 from .scalar import wrap

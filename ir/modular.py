@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..base.dataclass import dataclass
 from .expr import Binary, Const, Expr, IfThenElse, Let, Select
 from .linear import atoms_of, is_lane_number, is_ring_node, linear_of, product_is_atom
 

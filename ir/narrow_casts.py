@@ -9,8 +9,7 @@ Formats 1.0 for e2m1 and e8m0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ..base.dataclass import dataclass
 from ..base.dtype import FLOAT32, FLOAT64, INT32, INT64, DType
 from .constants import const
 from .expr import Expr, Select

@@ -7,9 +7,10 @@ a range get a minus sign. ``nest_of`` says what each number stands for. So a rep
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
+from ..base.dataclass import dataclass
 from .expr import Var
 from .printer import expr_text
 from .stmt import For, LoopKind, Stmt, StmtNode, Store

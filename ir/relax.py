@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import TypeAlias
 
+from ..base.dataclass import dataclass
 from .constants import ONE, ZERO
 from .contents import nodes_of, reads_memory, reads_tensors, substitute, variables_of
 from .expr import (

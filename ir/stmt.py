@@ -30,10 +30,10 @@ Statements are immutable and not interned: two equal statements are two places i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ..base.brief import listed, one_line
+from ..base.dataclass import dataclass
 from ..base.errors import ExpressionError
 from .buffer import Buffer
 from .expr import Expr, TensorBase, Var, access_dtype

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.dataclass import dataclass
 from ..base.dtype import DType, dtype
 from ..base.errors import ExpressionError, RuntimeArgumentError
 from ..runtime.arrays import Array, array_text, as_array

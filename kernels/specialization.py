@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from ..ir.constants import const_int
 from ..lowering.schedule import Schedule

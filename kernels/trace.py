@@ -6,11 +6,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..artifact.options import CodegenOptions
 from ..base.brief import listed
+from ..base.dataclass import dataclass
 from ..base.errors import ExpressionError, ScheduleError, TypeInferenceError
 from ..base.target import Target
 from ..lowering.schedule import Schedule, create_schedule

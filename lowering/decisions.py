@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.errors import ScheduleError
 from ..te.tensor import Tensor
 

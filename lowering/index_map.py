@@ -11,7 +11,7 @@ import ast
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import pairwise, zip_longest
 from operator import mul
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dataclass import dataclass
 from ..base.dtype import INDEX
 from ..base.errors import ScheduleError
 from ..ir.build import index_var

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ..base.dataclass import dataclass
 from ..base.dtype import INDEX, DType
 from ..base.errors import InterpretError, ScheduleError
 from ..ir.buffer import Buffer

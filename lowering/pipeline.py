@@ -6,10 +6,11 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError, ScheduleError, VerificationError
 from ..base.quantities import seconds_text
 from ..base.target import Target

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..base.quantities import digits
 from ..ir.contents import free_vars
 from ..ir.expr import Expr

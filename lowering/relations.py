@@ -9,8 +9,9 @@ Loops are named by their ids. Primitives append relations to a stage, in order o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from ..base.dataclass import dataclass
 
 Tail: TypeAlias = Literal["guard", "mask", "peel", "shift", "round_up"]
 """What becomes of the last tile of a split that does not divide its loop; ``primitives.Split`` tells."""

@@ -12,11 +12,12 @@ ids, ``<stage>#<number>`` in order of creation.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ..base.brief import listed
+from ..base.dataclass import dataclass
 from ..base.errors import ScheduleError
 from ..ir.buffer import Scope
 from ..ir.expr import Axis

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from ..base.brief import listed
+from ..base.dataclass import dataclass
 from ..base.errors import ScheduleError
 from ..ir.stmt import LoopKind
 from ..te.order import operations_behind

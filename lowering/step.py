@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import ClassVar, TypeAlias
 
 from ..base.brief import one_line
+from ..base.dataclass import dataclass
 from .report import literal
 from .rules.invariants import check_invariants
 from .state import ScheduleState

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 
 from ..base.brief import listed, one_line
+from ..base.dataclass import dataclass
 from ..base.errors import ScheduleError
 from ..ir.buffer import Buffer
 from ..ir.constants import ZERO

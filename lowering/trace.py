@@ -5,10 +5,11 @@ and prints as the Python that makes the schedule again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self, overload
 
 from ..base.brief import listed
+from ..base.dataclass import dataclass
 from ..base.errors import ScheduleError, TraceError
 from ..base.quantities import count_text
 from .state import ScheduleState

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ..base.dataclass import dataclass
 from ..base.errors import InternalError
 from ..base.target import Target
 from ..base.timing import TimedStage

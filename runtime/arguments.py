@@ -7,11 +7,11 @@ the former is worked out once and remembered as a ``ArgumentLayout``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..base.dataclass import dataclass
 from ..base.errors import InternalError, RuntimeArgumentError
 from ..codegen.abi import symbolic_dims
 from ..ir.buffer import Buffer

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..artifact.block import RunStage
 from ..artifact.extents import Extent, demand, dimensions_in, evaluate
 from ..artifact.function import TensorSpec
 from ..artifact.model import CompiledModel
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from .arguments import MAX_BYTES
 

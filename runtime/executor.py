@@ -10,13 +10,13 @@ import os
 import struct
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..artifact.extents import evaluate
 from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
+from ..base.dataclass import dataclass
 from ..base.errors import OutOfMemoryError
 from ..base.quantities import bytes_text
 from .arena import Arena

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from .threads.default_threads import check_threads, default_threads
 

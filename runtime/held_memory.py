@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from ..base.dataclass import dataclass
 from ..base.html.table import facts
 from ..base.html.view import view
 from ..base.quantities import bytes_text

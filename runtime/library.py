@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from ..artifact.options import Arithmetic, Precision
 from ..artifact.plain_data import from_plain
 from ..artifact.section_file import SectionFile, SectionList, write_sections
 from ..base.brief import listed, one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import DType, dtype
 from ..base.errors import LoopwrightError, ModelError, OutOfMemoryError, TargetError
 from ..base.memory import memory_errors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from math import prod
 
 from ..artifact.extents import evaluate
@@ -11,6 +11,7 @@ from ..artifact.function import CompiledFunction, TensorSpec
 from ..artifact.model import CompiledModel
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.choices import is_count
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import bytes_text
 from .dimensions import check_shape, largest_arena, make_plan

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..lowering.schedule import Schedule
 from .machine import CORE
 

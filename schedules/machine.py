@@ -6,7 +6,7 @@ vectors, registers, caches, and fmas a cycle. Costs are compared with each other
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..base.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

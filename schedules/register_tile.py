@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ..base.aligned import PAGE_BYTES
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from ..base.target import Target
 from .machine import CORE

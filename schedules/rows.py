@@ -6,11 +6,11 @@ Shared by the operators that reduce rows in lanes (``te.sum(…, lanes=64)``), w
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 
 from .. import te
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..ir.constants import ONE, const_int
 from ..ir.expr import Axis, Expr

@@ -6,8 +6,8 @@ Part of the library of schedules: of any stage that can accumulate, alone or wit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..ir.constants import const_int
 from ..ir.expr import Axis
 from ..ir.open_extents import LONG

@@ -7,10 +7,11 @@ All are immutable and compared by identity; schedules refer to them, and never c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar, TypeAlias
 
 from ..base.brief import listed, one_line
+from ..base.dataclass import dataclass
 from ..base.dtype import DType
 from ..base.errors import ExpressionError
 from ..ir.expr import Axis, Expr, ExprLike, Reduce, TensorBase, TensorRead

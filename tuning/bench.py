@@ -8,11 +8,12 @@ from __future__ import annotations
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..compiler.selection.records import TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord

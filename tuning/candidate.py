@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..artifact.records.workload import canonical_json
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..lowering.decisions import DecisionValue
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from ..artifact.extents import evaluate
 from ..artifact.function import TensorSpec
 from ..base.aligned import aligned
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..runtime.arrays import Array
 from ..runtime.measure.closeness import allowed_distance, distance
 from .outcome import OutcomeKind

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 
 
 class OutcomeKind(StrEnum):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ..base.dataclass import dataclass
 from ..runtime.contenders.latency import median_interval
 
 

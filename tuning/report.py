@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.quantities import count_text, ratio_text, seconds_text, share_text
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..artifact.records.workload import TargetKey, canonical_json
+from ..base.dataclass import dataclass
 from ..base.errors import LoopwrightError
 from ..base.target import Target
 from ..compiler.selection.choices import call_text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..artifact.records.workload import Workload
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..compiler.layout.layout_costs import LayoutCosts
 from ..compiler.layout.layout_planning import LayoutChoice, plan_layouts
 from ..compiler.layout.recorded_rewrite import recorded_rewrite, rewrite_name, rewrite_workload

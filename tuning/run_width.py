@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..base.choices import check_count
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from ..base.granted_cpus import granted_cpus
 from ..base.target import Target

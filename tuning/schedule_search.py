@@ -6,11 +6,12 @@ import hashlib
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from ..artifact.records.workload import TargetKey, Workload, canonical_json
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.quantities import count_text
 from ..compiler.selection.recorded_schedule import are_of_one_form
 from ..compiler.selection.tuning_record import TuningRecord

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from .candidate import TuningCandidate
 from .space import Space

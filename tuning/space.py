@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from ..base.dataclass import dataclass
 from ..base.errors import LoopwrightError
 from ..compiler.selection.select import get_valid_implementations
 from ..compiler.settings import CompileSettings

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..artifact.records.workload import Workload
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..base.quantities import count_text, share_text
 from ..compiler.selection.choices import call_text
 from ..compiler.selection.records import NO_RECORDS, TuningRecords

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..base.brief import BriefRepr
+from ..base.dataclass import dataclass
 from ..lowering.schedule import Schedule
 from .outcome import Outcome
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from ..compiler.selection.records import TuningRecords

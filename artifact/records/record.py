@@ -10,10 +10,10 @@ import json
 import math
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import RecordError
 from ...base.json_object import read_object
 from ...base.version import VERSION

@@ -12,10 +12,10 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, TypeVar
 
+from ...base.dataclass import dataclass
 from ...base.errors import RecordError
 from .note import NOTE_FORMAT
 from .record import FORMAT, Record

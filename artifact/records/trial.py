@@ -6,10 +6,11 @@ Nothing is chosen by trials. They let a run of tuning that was interrupted go on
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, ClassVar, Self
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import RecordError
 from ...base.json_object import read_object
 from .note import NOTE_FORMAT

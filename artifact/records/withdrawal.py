@@ -7,9 +7,9 @@ not count, and files merge by concatenation.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from ...base.dataclass import dataclass
 from ...base.json_object import read_object
 from .note import NOTE_FORMAT
 from .record import Record

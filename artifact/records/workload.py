@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import RecordError
 from ...base.json_object import read_object
 from ...base.target import Target

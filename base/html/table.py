@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..quantities import share_text
 from .markup import Markup, element, joined
 

@@ -8,9 +8,9 @@ results are bound by what is around it, the others are addresses in the workspac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ...artifact.extents import Extent
+from ...base.dataclass import dataclass
 
 NUMBER_OFFSET, CONDITION_OFFSET, HEAD_BYTES = 0, 8, 64
 """Where the number of the iteration, an int64, and the condition that the body gave stand in a loop's workspace; and

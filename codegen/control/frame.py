@@ -7,11 +7,11 @@ memory, so that an iteration writes only those that change.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
 from ...artifact.extents import Extent
+from ...base.dataclass import dataclass
 from ...base.target import Target
 from ..entry import element
 from ..formulas import FormulaEmitter

@@ -10,12 +10,11 @@ of a model with segments: how many there are, and their table (``artifact/segmen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...artifact.block import BornOutput
 from ...artifact.memory_table import output_word, table_words
 from ...artifact.model import CompiledModel
 from ...artifact.segment_table import table_words as segment_words
+from ...base.dataclass import dataclass
 
 HEAD = 64
 """The bytes of a context before the words; ``runtime/exports/export_context.ll`` says what is there."""

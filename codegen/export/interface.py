@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 
 from ...artifact.extents import Extent
 from ...artifact.function import TensorSpec
 from ...artifact.model import CompiledModel
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...ir.stmt import PrimFunc
 from ..abi import symbolic_dims

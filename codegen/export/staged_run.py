@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir as llvm_ir
 
@@ -25,6 +24,7 @@ from ...artifact.stage_refusals import (
     TooSmallExtent,
     refusals_of,
 )
+from ...base.dataclass import dataclass
 from ..abi import CODE_BITS
 from ..formulas import FormulaEmitter
 from ..types import I32, I64, PTR

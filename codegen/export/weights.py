@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base.aligned import ARENA_ALIGNMENT
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError
 
 MARK_BYTES = 64

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL, INDEX, DType
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides

@@ -7,9 +7,9 @@ which loops carry as ``iter_args`` and conditions give as results.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...ir.buffer import Buffer
 from ...ir.constants import const_int

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL, INDEX, DType
 from ...base.errors import MlirError
 

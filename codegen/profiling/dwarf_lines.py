@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from .elf import ElfObject, Relocation
 
 _HEADER = struct.Struct("<IHBBIBBBbBB")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ...base.dataclass import dataclass
 
 _ENTRY = re.compile(r"\t\.type\t([^,]+),[@%]function")
 _LABEL = re.compile(r'("?[^\s"#]+"?):')

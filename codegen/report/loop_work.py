@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from .assembly import Instruction
 from .x86 import reads_memory, stores_memory
 

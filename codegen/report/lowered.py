@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.expr import Call, Expr, Load, Var
 from ...ir.intrinsics import ARITHMETIC_FENCE

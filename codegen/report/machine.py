@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from .assembly import Instruction, MachineFunction, MachineLoop, read_assembly
 from .lowered import Lowered, PlacedLoop
 from .x86 import Counts, count, uses_frame_pointer

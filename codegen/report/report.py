@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...base.brief import BriefRepr, listed, one_line
+from ...base.dataclass import dataclass
 from ...ir.stmt import LoopKind
 from .assembly import Instruction
 from .x86 import Counts

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from ...base.dataclass import dataclass
 from .assembly import Instruction
 
 _REGISTER = re.compile(r"%([xyz])mm\d+")

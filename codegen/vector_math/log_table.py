@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ..lanes import Float
 from . import avx512
 from .reduction import two_sum

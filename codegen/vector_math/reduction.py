@@ -5,8 +5,7 @@ The addend works on every target, costs no more than a rounding instruction, and
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...base.dataclass import dataclass
 from ..lanes import Float, Int
 from . import avx512
 

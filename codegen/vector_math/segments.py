@@ -7,11 +7,11 @@ are the number of its segment; the first one goes down to 0, where results must 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial import Chebyshev, Polynomial
 
+from ...base.dataclass import dataclass
 from ..lanes import Float
 from . import avx512
 

@@ -6,8 +6,8 @@ Angles of float32 up to 2^16 are reduced and computed in float32, where the targ
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ..lanes import Float, Int, polynomial
 from . import avx512
 from .reduction import Double, fast_two_sum, quotient, small_quotient

@@ -7,8 +7,8 @@ A call joins the first call that every path from it to the results passes, as in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...base.errors import RuntimeArgumentError
 from ...base.op_names import check_op_name
 from ...graph.dominators import nodes_between, post_dominators

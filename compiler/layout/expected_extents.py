@@ -6,9 +6,10 @@ Only speed depends on them: code serves all extents, whichever were expected.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...base.bounded_dimension import BoundedDimension
+from ...base.dataclass import dataclass
 from ...base.dimension_roles import role_of
 from ...base.errors import ModelError, TypeInferenceError
 from ...graph.node import Function, Var

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError
 from ...graph.node import Call, Constant, ImportedValue, Node, tensor_of
 from ...ops.definition.layout_rule import LayoutCandidate, Packed

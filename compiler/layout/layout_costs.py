@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError, SelectionError
 from ...graph.node import Call, Constant, Node, Var
 from ...graph.types import Type

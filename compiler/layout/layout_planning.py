@@ -9,9 +9,10 @@ the transforms between layouts (``layout_costs.py``). ``layout_search.py`` choos
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Function
 from ...graph.visit import post_order
 from ...ops.definition.registry import op_of

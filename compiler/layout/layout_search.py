@@ -9,8 +9,9 @@ users have chosen when the value does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Node
 from ...graph.visit import inputs, users
 from .layout_candidates import CostedCandidate, KnownCandidates, layout_candidates

@@ -6,11 +6,12 @@ The result is plain data, which goes between processes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 from ...artifact.extents import extent_of
 from ...artifact.function import CompiledFunction, TensorSpec
+from ...base.dataclass import dataclass
 from ...base.timing import timed
 from ...codegen.abi import symbolic_dims
 from ...codegen.compile import CompiledCode, EmittedCode, emit_code

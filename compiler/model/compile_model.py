@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from ...artifact.block import Least, ModelStep, RunBlock, RunStage
@@ -12,6 +12,7 @@ from ...artifact.extents import Extent, dimensions_in
 from ...artifact.function import CompiledFunction
 from ...artifact.model import CompiledModel
 from ...artifact.options import arithmetic_of
+from ...base.dataclass import dataclass
 from ...base.errors import RuntimeArgumentError
 from ...base.granted_cpus import granted_cpus
 from ...base.timing import timed

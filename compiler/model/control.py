@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ...artifact.choice import CandidateReport, Choice
 from ...artifact.extents import Extent, Formula, with_dims
 from ...artifact.formula_plan import largest, plus
 from ...artifact.function import CompiledFunction
+from ...base.dataclass import dataclass
 from ...codegen.control.code import LoopCode
 from ...codegen.control.compile import compile_control
 from ...codegen.control.frame import FlowArguments

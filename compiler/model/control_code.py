@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...artifact.block import Birth, BornDimension
 from ...artifact.extents import Extent, Formula, demand, dimensions_in, extent_of
 from ...artifact.function import CompiledFunction
 from ...artifact.stage_refusals import MAX_EXTENT
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError
 from ...codegen.control.code import (
     AppendCode,

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from itertools import islice
 from typing import NamedTuple
 
 from ... import te
 from ...artifact.choice import Choice
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError, SelectionError
 from ...base.timing import timed
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var, tensor_of

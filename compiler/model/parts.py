@@ -7,10 +7,11 @@ body that it is in. The values of its bodies lie in it, those of two branches at
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ...artifact.extents import Extent, expression_of, extent_of
 from ...artifact.formula_plan import SizedLife, largest, plan_offsets, plus, whole_lines
+from ...base.dataclass import dataclass
 from ...base.dtype import UINT8
 from ...base.errors import InternalError
 from ...base.timing import timed

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...artifact.block import (
     Birth,
@@ -19,6 +19,7 @@ from ...artifact.block import (
 )
 from ...artifact.extents import Extent, extent_of
 from ...artifact.function import TensorSpec
+from ...base.dataclass import dataclass
 from ...base.errors import ModelError
 from ...graph.node import Constant, Function, ImportedValue, Var
 from ...graph.types import TensorType, Type

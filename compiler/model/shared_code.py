@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Function, Var

@@ -4,9 +4,9 @@ births of extents between them."""
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...base.errors import ModelError
 from ...graph.node import Call, Function, ImportedValue, Node, Tuple, TupleGet, Var
 from ...graph.types import TensorType, leaf_types, leaves_of_field

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call
 from ...ir.constants import ZERO
 from ...ir.contents import free_vars, substitute

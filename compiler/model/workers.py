@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
 from typing import IO, NamedTuple, Self, TypeVar
@@ -23,6 +23,7 @@ from typing import IO, NamedTuple, Self, TypeVar
 from ...artifact.function import CompiledFunction
 from ...base.background import background_executor
 from ...base.child_python import python_command
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ...base.garbage import OBJECTS_BETWEEN_COLLECTIONS
 from ...base.memory import NO_MEMORY_STATUS, ended_without_memory, memory_errors

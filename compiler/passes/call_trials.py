@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...base.dataclass import dataclass
 from ...base.errors import ExpressionError, IndexRangeError, TypeInferenceError
 from ...graph.node import Call
 from ...graph.types import NegativeExtentError

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import rewrite
 from ...ir.constants import const_int

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Function, Node, tensor_of
 from ...graph.visit import rewrite

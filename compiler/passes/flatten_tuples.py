@@ -9,8 +9,9 @@ each tensor that is a member of a call's result is one node, however often it is
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import ModelError
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.types import TupleType, Type, leaf_types

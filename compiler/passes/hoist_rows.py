@@ -8,8 +8,9 @@ the last row stays as it is: rows would be computed that nobody asks for.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Constant, Node, Tuple, Var
 from ...graph.types import TensorType

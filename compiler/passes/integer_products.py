@@ -8,10 +8,11 @@ How bytes are multiplied is the strategy's choice, which knows the target.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, with_inputs
 from ...ir.constants import const_int

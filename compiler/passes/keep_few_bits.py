@@ -9,12 +9,13 @@ As real numbers, they would be eight times as much memory, by whose speed a prod
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.dataclass import dataclass
 from ...base.dtype import FLOAT32
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import rewrite

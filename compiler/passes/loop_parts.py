@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self, TypeAlias
 
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError
 from ...graph.node import Call, Node, Tuple, Var
 from ...graph.visit import inputs, post_order, with_inputs

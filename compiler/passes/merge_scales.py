@@ -10,10 +10,11 @@ So what is quantized behind an integer product is rint(sum · (s₁ · s₂ / s�
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.dtype import FLOAT32
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, users, with_inputs

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Constant, Node, tensor_of
 from ...graph.visit import inputs, post_order, with_inputs
 from ...ops.families.quantize import DEQUANTIZE, QUANTIZE, dequantize

@@ -4,13 +4,13 @@ assembly."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
 from ...artifact.function import CompiledFunction
 from ...artifact.model import CompiledModel
 from ...artifact.options import CodegenOptions
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import MlirError, RuntimeArgumentError
 from ...base.target import Target
 from ...codegen.compile import CompiledCode

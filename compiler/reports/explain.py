@@ -7,7 +7,7 @@ by those it carries.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ...artifact.choice import CandidateReport, Choice
 from ...artifact.dimension_bounds import DimensionBounds
 from ...artifact.model import CompiledModel
 from ...base.brief import BriefRepr, listed
+from ...base.dataclass import dataclass
 from ...base.target import brief_target
 from ...graph.node import Call, Function, Var
 from ...graph.structural import graph_hash

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.quantities import seconds_text
 from ...graph.node import Call, Function
 from ...graph.visit import post_order

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from ...base.brief import BriefRepr, listed
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Function
 from ...graph.visit import post_order, users
 from ..fusion.closed_function import function_name

@@ -7,8 +7,8 @@ to happen are its operands; others, as those that a condition guards, are ``tens
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...base.errors import MlirError
 from ...codegen.facts import VarFacts
 from ...codegen.mlir.expr import MlirExprEmitter

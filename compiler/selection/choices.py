@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from ...artifact.choice import CandidateReport, Choice, ClauseReport, CostReport
+from ...base.dataclass import dataclass
 from ...base.errors import SelectionError
 from ...base.target import Target
 from ...graph.node import Call, Function

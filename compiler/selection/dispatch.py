@@ -11,9 +11,9 @@ gets the same bits in any batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
 from functools import reduce
 
+from ...base.dataclass import dataclass
 from ...ir.constants import FALSE, TRUE
 from ...ir.contents import free_vars
 from ...ir.expr import Expr, Logical, Var

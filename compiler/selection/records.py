@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar
 
 from ...artifact.records.record_file import SkippedLine, append_records, read_records
 from ...artifact.records.workload import TargetKey, Workload, canonical_json
+from ...base.dataclass import dataclass
 from ...base.errors import RecordError
 from ...base.quantities import seconds_text
 from ...base.target import Target

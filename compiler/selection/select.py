@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 from ...artifact.options import CodegenOptions
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError, ScheduleError, SelectionError
 from ...base.quantities import seconds_text
 from ...base.target import Target

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...graph.node import Node, tensor_of
 from ...ir.constants import const_int
 from ...ir.makers import as_index

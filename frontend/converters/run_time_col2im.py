@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...graph.node import Node, tensor_of
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr

@@ -7,10 +7,11 @@ arithmetic of ``resize_math`` on vectors of the graph, one for each axis: small 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Constant, Node, tensor_of
 from ...ir.expr import Expr
 from ...ir.makers import as_index

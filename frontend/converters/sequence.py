@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import ONE, const_int

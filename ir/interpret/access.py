@@ -7,11 +7,11 @@ strides, mask, memory) in slots of the frame.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.errors import InterpretError
 from ..buffer import Buffer
 from ..faults import at_place, out_of_bounds

@@ -7,12 +7,12 @@ reference as NaN, or -1, so that a reference, or a declaration, that is wrong sh
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.dataclass import dataclass
 from ...base.errors import InterpretError
 from ..build import buffer_strides
 from ..extern import ExternFunction, ExternParam, Region

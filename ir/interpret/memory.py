@@ -6,10 +6,12 @@ One ``Memory`` stands behind each ``buffer.data``: a flat array, and a bitmap of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy.typing as npt
+
+from ...base.dataclass import dataclass
 
 
 class Race(Exception):  # noqa: N818 - a signal to the caller, who knows the names to report

@@ -7,8 +7,7 @@ are floats, and the equations by which terms of an index sum become one: what di
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...base.dataclass import dataclass
 from ..constants import is_const
 from ..expr import Binary, Const, Expr
 from ..facts import Facts

@@ -7,8 +7,8 @@ tests/ir/test_simplify_helpers.py tests it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ..constants import const
 from ..expr import Binary, Compare, Const, Expr

@@ -8,9 +8,10 @@ box only.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from ...base.dataclass import dataclass
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.contents import free_vars
 from ...ir.expr import Axis, Expr, TensorRead, Var

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...ir.constants import ZERO
 from ...ir.contents import substitute
 from ...ir.expr import Axis, Expr, Reduce, TensorRead, Var

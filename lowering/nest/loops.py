@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const, const_int

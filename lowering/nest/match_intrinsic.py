@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides, index_var

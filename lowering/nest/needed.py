@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError
 from ...ir.constants import ONE, TRUE, ZERO, const, const_int
 from ...ir.contents import free_vars, substitute

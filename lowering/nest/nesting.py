@@ -6,9 +6,9 @@ A stage is *inside* a loop if all its work happens in the iterations of that loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...ir.expr import Expr, TensorBase
 from ...ir.visit import tensor_reads
 from ...te.tensor import ComputeOp

@@ -6,8 +6,9 @@ Part of ``realize``. Depths count the loops around a place: 0 is outside all of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.constants import ONE, TRUE, ZERO
 from ...ir.contents import free_vars

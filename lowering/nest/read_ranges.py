@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.dataclass import dataclass
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO
 from ...ir.contents import free_vars

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.constants import ZERO
 from ...ir.expr import Reduce, Var

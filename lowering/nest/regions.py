@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import RLock
 
+from ...base.dataclass import dataclass
 from ...ir.constants import ONE, ZERO, const
 from ...ir.expr import Expr, Reduce, Var
 from ...ir.facts import NO_FACTS, Facts

@@ -7,8 +7,9 @@ The init is computed before the time loop, all that depends on the state inside 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError
 from ...ir.constants import const_int
 from ...ir.expr import Expr, TensorRead, Var

@@ -6,8 +6,9 @@ Part of ``realize``, which puts loops and guards around them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.constants import ZERO
 from ...ir.contents import substitute

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
+from ...base.dataclass import dataclass
 from ...base.dtype import INDEX, DType
 from ...base.errors import InternalError
 from ...ir.buffer import Buffer, Scope

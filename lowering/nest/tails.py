@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...ir.constants import FALSE, ONE, TRUE, const_int
 from ...ir.contents import bindings_in, free_vars, reads_memory, substitute
 from ...ir.expr import Compare, Expr, Var

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
 from ...ir.expr import Expr, Load, Var

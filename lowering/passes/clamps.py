@@ -7,9 +7,9 @@ an innermost loop a test in each iteration; further out it costs nothing. Part o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...ir.constants import ZERO, const
 from ...ir.contents import free_vars, reads_memory, variables_of

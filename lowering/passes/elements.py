@@ -5,9 +5,10 @@ Part of ``promote_registers``: analysis only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...base.intern import Interned
 from ...ir.buffer import Buffer

@@ -7,9 +7,10 @@ the caller passes; memory that the function allocates becomes 1-d.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides
 from ...ir.constants import ONE, ZERO, const_int, is_const

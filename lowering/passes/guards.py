@@ -6,8 +6,9 @@ Part of ``loop_partition`` and of ``tails``: analysis only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const
 from ...ir.contents import bindings_in, chooses, reads_memory, substitute, variables_of

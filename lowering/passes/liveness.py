@@ -5,8 +5,9 @@ Part of ``storage_rewrite``: analysis only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.dataclass import dataclass
 from ...ir.contents import expressions_of, loads_of
 from ...ir.expr import Var
 from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, Seq, Stmt, StmtNode, Store, While

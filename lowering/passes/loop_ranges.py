@@ -6,8 +6,9 @@ Part of ``loop_partition`` and of ``tails``, which decide what to cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...ir.constants import TRUE
 from ...ir.expr import Expr
 from ...ir.facts import Facts, prove

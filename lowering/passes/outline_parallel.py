@@ -7,8 +7,9 @@ The last pass: ``for i in parallel(n): …`` becomes ``launch(f_parallel_0, n, [
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.build import index_var
 from ...ir.contents import bindings_in, statements_of, variables_of

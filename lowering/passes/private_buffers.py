@@ -6,8 +6,9 @@ Part of ``vectorize``: analysis only, nothing is rewritten here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ...base.dataclass import dataclass
 from ...ir.contents import bindings_in, bound_vars, loads_of, reads_memory, statements_of, variables_of
 from ...ir.expr import Expr, IfThenElse, Let, Load, Var
 from ...ir.stmt import Allocate, For, If, LetStmt, Stmt, Store

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 
+from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.build import make_buffer
 from ...ir.constants import ZERO, const

@@ -7,9 +7,10 @@ of scope ``global`` stays on the heap, registers stay where they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ...base.aligned import ARENA_ALIGNMENT
+from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...ir.buffer import Buffer
 from ...ir.constants import ZERO, const, const_int, is_const

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError
 from ...ir.buffer import Buffer
 from ...ir.build import compact_strides

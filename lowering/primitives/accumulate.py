@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Literal
 
+from ...base.dataclass import dataclass
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Axis, Reduce
 from ...ir.simplify import simplify

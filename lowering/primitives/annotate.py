@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ...ir.constants import const_int
 from ...te.reducer_laws import factoring_counterexample
 from ..nest.regions import extents_of

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...base.errors import ExpressionError
 from ...ir.build import index_var

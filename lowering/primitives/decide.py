@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ..decisions import Decision, DecisionValue, is_legal
 from ..report import literal
 from ..state import ScheduleState

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ..report import schedule_error
 from ..rules.loops import stage_with_changeable_loops
 from ..stage import PrefetchAt

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar, get_args
 
 from ...base.choices import is_one_of
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError
 from ...te.compute import MAX_EXTENT
 from ..relations import FuseRelation, Relation, SplitRelation, Tail

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ...te.tensor import ExternOp, PlaceholderOp, StateOp
 from ..nest.nesting import is_inside
 from ..nest.scans import scan_of

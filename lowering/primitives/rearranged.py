@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO

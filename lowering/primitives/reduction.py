@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL
 from ...ir.build import index_var
 from ...ir.constants import ZERO, const

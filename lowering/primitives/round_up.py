@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError
 from ...ir.constants import const_int
 from ...te.compute import MAX_EXTENT

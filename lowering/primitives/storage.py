@@ -5,11 +5,12 @@ They speak of memory of our own: inputs and outputs are the caller's, and lie as
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar, cast, get_args
 
 from ...base.choices import is_one_of
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError
 from ...ir.buffer import Scope
 from ..index_map import index_map

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from ...base.dataclass import dataclass
 from ...base.errors import ScheduleError
 from ..report import schedule_error
 from ..rules.loops import require_serial, require_unattached, stage_with_changeable_loops

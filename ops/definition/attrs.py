@@ -12,12 +12,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Self, get_type_hints
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.typed_data import NO_VALUE, shown, type_text, typed_value
 from ...graph.types import Type

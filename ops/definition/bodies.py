@@ -7,9 +7,10 @@ of its bodies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Self
 
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL, INT64, DType
 from ...base.errors import TypeInferenceError
 from ...graph.node import Bodies, Function, Node, Tuple

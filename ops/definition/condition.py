@@ -10,10 +10,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...base.errors import SelectionError
 from ...ir.constants import const
 from ...ir.contents import free_vars

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call
 from ...ir.expr import Expr
 

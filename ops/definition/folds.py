@@ -6,12 +6,12 @@ And the maximum that softmax subtracts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...ir.constants import const_int
 from ...ir.expr import Axis, Expr

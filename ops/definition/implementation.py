@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import update_wrapper
 from typing import Any, Protocol, TypeAlias, overload
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import SelectionError
 from ...base.foreign_errors import naming_code
 from ...base.target import Target

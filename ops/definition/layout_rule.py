@@ -7,12 +7,13 @@ The layout planner asks it. An operator without one needs all its arguments as t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.typing as npt
 
 from ...base.aligned import aligned
+from ...base.dataclass import dataclass
 from ...base.dtype import dtype
 from ...base.errors import LoopwrightError
 from ...base.mapped import give_back

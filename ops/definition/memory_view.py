@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from ...base.dataclass import dataclass
 from ...graph.node import Call
 from ...ir.constants import const_int
 from ...ir.expr import Expr

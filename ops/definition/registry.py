@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, TypeAlias
 
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError, ModelError, TypeInferenceError
 from ...base.foreign_errors import naming_code
 from ...base.op_names import add_op_name

@@ -11,10 +11,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, overload
 
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError, SelectionError
 from ...base.foreign_errors import naming_code
 from ...base.target import Target

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Protocol
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL, INT32, INT64, UINT8, DType
 from ...base.errors import TypeInferenceError
 from ...base.target import Target

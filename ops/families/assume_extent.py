@@ -9,9 +9,10 @@ both extents, of which no schedule could tell that they are one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Protocol
 
@@ -15,6 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL, DType
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Constant, Node, tensor_of

@@ -9,10 +9,11 @@ run finds negative, or beyond all memory, is refused there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Constant, Node

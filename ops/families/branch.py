@@ -6,9 +6,9 @@ No operator of the table, as ``extern``: ``definition/bodies.py`` says why.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.closure import closed, dependent_on
 from ...graph.node import Call, Function, Node, Tuple, TupleGet, Var, check_node

@@ -8,9 +8,9 @@ with the highest bit of each byte turned over. So all is exact, modulo 2³² as 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...ir.constants import const_int
 from ...ir.expr import Expr

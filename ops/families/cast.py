@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import DType, dtype
 from ...base.errors import ExpressionError, TypeInferenceError
 from ...graph.node import Call, Node

@@ -8,9 +8,9 @@ probabilities p minimise p' Q p, one coordinate after another. How many sweeps a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type

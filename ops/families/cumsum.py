@@ -6,9 +6,9 @@ The definition folds all elements up to each one; the schedule goes on from the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.node import Call, Node

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...base.dtype import dtype as as_dtype
 from ...base.errors import TypeInferenceError

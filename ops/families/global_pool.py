@@ -7,9 +7,9 @@ side by side. Else vectors are of channels.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.layout import Layout

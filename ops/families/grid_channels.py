@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.target import Target
 from ...graph.types import Type
 from ...ir.expr import Axis, Expr

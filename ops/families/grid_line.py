@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...ir.expr import Expr
 from ...ir.makers import as_index

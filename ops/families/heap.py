@@ -4,9 +4,9 @@ they give it (Williams, 1964, Algorithm 232); and the best of a block of element
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...ir.builder import BufferPtr, IRBuilder
 from ...ir.expr import Expr
 from ...ir.makers import as_index

@@ -3,11 +3,11 @@ NCHW16c to NCHW and back: square tiles of channels and positions, transposed in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
 from operator import mul
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.types import Type

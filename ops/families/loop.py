@@ -14,9 +14,10 @@ sliced; a row becomes row ``number`` of what is stacked, where rows that no iter
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Self, TypeVar
 
+from ...base.dataclass import dataclass
 from ...base.dtype import INT64
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Function, Node, Tuple, TupleGet, Var

@@ -7,9 +7,9 @@ MaxRoiPool.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Node
 from ...graph.types import Type
 from ...ir.buffer import Buffer

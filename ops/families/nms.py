@@ -11,11 +11,11 @@ Source: ONNX's NonMaxSuppression; order and arithmetic are those of onnxruntime.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import INT32, INT64, DType
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Constant, Node, tensor_of

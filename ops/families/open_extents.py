@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type, tensor_type
 from ...ir.expr import Expr

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL
 from ...base.errors import ExpressionError, TypeInferenceError
 from ...graph.node import Call, Node

@@ -7,10 +7,11 @@ for is each operator's matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import dtype
 from ...base.errors import TypeInferenceError
 from ...base.target import Target

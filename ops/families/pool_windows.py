@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...graph.layout import Layout, source_index
 from ...ir.expr import Axis, Expr
 from ...ir.makers import as_index

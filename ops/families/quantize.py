@@ -7,11 +7,11 @@ arrays do. They are operators, not compositions, so that passes can tell what a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import DType, dtype
 from ...base.errors import ExpressionError, TypeInferenceError
 from ...graph.node import Call, Constant, Node, tensor_of

@@ -7,10 +7,10 @@ dtype's least or greatest value (an infinity for floats), a mean NaN.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import FLOAT64, INT64, UINT64, DType
 from ...base.errors import TypeInferenceError
 from ...base.target import Target

@@ -7,11 +7,11 @@ again for each element that the next axis makes of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type

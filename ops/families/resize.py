@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.node import Constant, Node, tensor_of
 from ...graph.types import TensorType

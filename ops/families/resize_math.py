@@ -3,12 +3,12 @@ for expressions of a compute, when they are open, and for nodes of a graph, when
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 
 Mode: TypeAlias = Literal["nearest", "linear", "cubic"]

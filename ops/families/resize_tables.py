@@ -5,12 +5,12 @@ other axes. Of known extents, ``resize.py`` makes constants of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, get_args
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...graph.node import Call, Node
 from ...graph.types import Type, tensor_type
 from ...ir.expr import Expr

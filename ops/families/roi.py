@@ -11,11 +11,12 @@ Source: He et al., Mask R-CNN (2017), as ONNX's RoiAlign.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import add
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.layout import Layout

@@ -9,9 +9,9 @@ indices are data, and memory is never written outside a tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import BOOL
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node

@@ -16,8 +16,8 @@ As operators of control flow these stand in no table: the compiler makes one nat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ...base.dataclass import dataclass
 from ...base.dtype import DType
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node

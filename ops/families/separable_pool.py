@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.types import TensorType

@@ -6,10 +6,10 @@ Both are of NCHW; depth_to_space takes other layouts as well, so that it goes al
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
 from ...graph.layout import Layout, source_index

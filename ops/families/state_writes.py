@@ -8,9 +8,9 @@ of ``x`` is copied first.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...graph.types import TensorType, Type
 from ...ir.buffer import Buffer

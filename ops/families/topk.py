@@ -10,9 +10,9 @@ in parallel.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import INT64
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, TupleGet, tensor_of

@@ -10,9 +10,9 @@ O(n log² k) at worst.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import INT32, INT64, DType
 from ...ir.builder import BufferPtr, IRBuilder
 from ...ir.constants import const_int

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import INT32, DType
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Constant, Node, tensor_of

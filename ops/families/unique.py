@@ -7,9 +7,9 @@ where depends on all others, so it is a loop of its own (``te.extern``). How man
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ... import te
+from ...base.dataclass import dataclass
 from ...base.dtype import INT64
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, TupleGet, tensor_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.errors import RuntimeArgumentError
 from ..arrays import Array
 from ..library import Library

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import comb
 from typing import Any
 
 import numpy as np
 
+from ...base.dataclass import dataclass
 from ...base.quantities import digits, ratio_text
 
 PERCENTILES = (50, 90, 99)

@@ -10,7 +10,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Literal, get_args
@@ -18,6 +17,7 @@ from typing import Literal, get_args
 from ...artifact.model import CompiledModel
 from ...artifact.nest_source import SUFFIX, NestSource
 from ...base.choices import is_one_of
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError, ModelError, RuntimeArgumentError, TargetError
 from ...base.paths import as_path
 from ...base.target import Target

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ...artifact.function import CompiledFunction
 from ...artifact.model import CompiledModel
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError, TargetError
 from ..arrays import Array
 from . import entropy, images

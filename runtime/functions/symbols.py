@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, cast
 
 from ...artifact.function import CompiledFunction
 from ...artifact.model import CompiledModel
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError, TargetError
 from ...ir.extern import ExternFunction
 from ..threads.fork_lock import ForkLock

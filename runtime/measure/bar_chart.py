@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
+
+from ...base.dataclass import dataclass
 
 _HEIGHT, _LEFT, _LONGEST, _RIGHT, _TOP = 34, 380, 350, 190, 30
 """Pixels: of a bar with its gap, before the bars, of the longest bar, behind it, above all."""

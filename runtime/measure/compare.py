@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from ...artifact.block import ModelStep, StepResult
 from ...artifact.extents import evaluate
 from ...artifact.model import CompiledModel
 from ...base.brief import BriefRepr, one_line
+from ...base.dataclass import dataclass
 from ...base.errors import ModelError
 from ...base.quantities import count_text, error_text
 from ..arrays import Array

@@ -9,13 +9,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ...artifact.block import ModelStep
 from ...artifact.extents import evaluate
 from ...artifact.function import CompiledFunction
 from ...artifact.machine_rates import MachineRates
 from ...artifact.model import CompiledModel
+from ...base.dataclass import dataclass
 from .measure_rates import measure_rates
 from .profile import Profile, StepProfile
 

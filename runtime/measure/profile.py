@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ...artifact.machine_rates import MachineRates
 from ...base.brief import BriefRepr, one_line
+from ...base.dataclass import dataclass
 from ...base.quantities import bytes_text, count_text, digits, rate_text, seconds_text, shape_text, share_text
 from .bar_chart import Bar, bar_chart
 

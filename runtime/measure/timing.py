@@ -7,11 +7,11 @@ import functools
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import resources
 from typing import Literal, NoReturn
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import RuntimeArgumentError
 from ...base.quantities import seconds_text
 from ..threads.resident import load_resident

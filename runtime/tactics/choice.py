@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from ...artifact.extents import evaluate
 from ...artifact.function import CompiledFunction, OpCall, TensorSpec
 from ...artifact.model import CompiledModel
+from ...base.dataclass import dataclass
 from ...base.errors import KernelError, RuntimeArgumentError, TargetError
 from ...codegen.jit import LoadedCode
 from ..arrays import addresses_of

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...artifact.function import TensorSpec
 from ...base.brief import listed
+from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError
 from ...base.op_names import check_op_name
 from ..arrays import Array

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError, ScheduleError
 from ...base.target import Target
 from ...ir.stmt import PrimFunc

@@ -10,10 +10,10 @@ High-Performance Tensor Programs for Deep Learning*, 2020), whose numbers are fi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from ...base.brief import BriefRepr
+from ...base.dataclass import dataclass
 from ...base.errors import RuntimeArgumentError
 from ...base.foreign_errors import naming_code
 from ...base.target import Target

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ...base.dataclass import dataclass
 from ...ir.expr import Var
 
 Array = npt.NDArray[Any]

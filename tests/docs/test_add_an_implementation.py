@@ -18,7 +18,7 @@ def concepts(source):
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.ImportFrom(names=names, level=level) if level:
-                found |= {name.name for name in names} - {"te"}
+                found |= {name.name for name in names} - {"te", "dataclass"}
             case ast.Attribute(value=ast.Name("te"), attr=name):
                 found.add(name)
             case ast.Call(func=ast.Attribute(attr=name)) if name in PRIMITIVES:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....base.dataclass import dataclass
 from ....graph.node import Constant, Node, tensor_of
 from ....ops.families import parametric, reduce, unary
 from ....ops.families.binary import add, divide, maximum, minimum, multiply, subtract

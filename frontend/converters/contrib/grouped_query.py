@@ -4,10 +4,10 @@ cache in which the samples of a batch may be of different lengths."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....base.dataclass import dataclass
 from ....graph.node import Constant, Node, tensor_of
 from ....ir.constants import const_int
 from ....ir.contents import free_vars

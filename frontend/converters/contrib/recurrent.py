@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from ....base.dataclass import dataclass
 from ....base.errors import ModelError
 from ....graph.node import Constant, Node, tensor_of
 from ....ir.constants import const_int

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import BOOL
 from ....graph.types import TensorType
 from ....ir.constants import ZERO, const_int

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from ....base.dataclass import dataclass
 from ....graph.layout import Layout
 from ...definition.accumulate import OUT_DTYPE
 from ...definition.attrs import Attrs, all_non_negative, all_positive, attr, inherited, optional, positive

@@ -6,8 +6,7 @@ broadcast. The compute is the definition (``definition.py``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.layout import Layout
 from ....ir.expr import Expr

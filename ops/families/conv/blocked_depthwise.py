@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....lowering.schedule import Schedule, StageView

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....ir.expr import Expr
 from .attrs import ConvAttrs
 

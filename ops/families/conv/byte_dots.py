@@ -6,8 +6,8 @@ There are no positions for vectors to run over, but the words of a filter lie si
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around

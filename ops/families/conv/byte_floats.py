@@ -6,11 +6,10 @@ by the schedule of floats, which reads bytes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.expr import Axis, Expr

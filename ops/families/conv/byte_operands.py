@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.layout import Layout, rearranged
 from ....graph.node import Constant, tensor_of

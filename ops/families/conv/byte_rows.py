@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.expr import Axis, Expr

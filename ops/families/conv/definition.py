@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....graph.layout import Layout, source_index
 from ....graph.types import Type
 from ....ir.constants import const_int

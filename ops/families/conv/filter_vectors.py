@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.target import Target
 from ....graph.types import TensorType, Type

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from ....base.aligned import PAGE_BYTES
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.constants import const_int

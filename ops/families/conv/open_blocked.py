@@ -11,8 +11,8 @@ then, to positions that nobody reads; so what windows read is a copy of x that g
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....lowering.schedule import LoopView, Schedule, StageView

@@ -9,11 +9,12 @@ in blocks, else those of ``open_rows``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import mul
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import TensorType, Type
 from ....ir.expr import Axis, Expr

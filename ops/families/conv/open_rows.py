@@ -9,8 +9,8 @@ not fill vectors, for which ``open_blocked`` has them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.layout import NCHW

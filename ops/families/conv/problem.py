@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.target import Target
 from ....graph.layout import Layout

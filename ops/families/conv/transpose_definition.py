@@ -6,9 +6,10 @@ y[n, k, q·stride + r·dilation - pad] += x[n, c, q…] · w[c, k % (K/G), r…]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....graph.types import Type
 from ....ir.constants import ZERO, const_int
 from ....ir.expr import Axis, Compare, Expr

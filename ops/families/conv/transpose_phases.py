@@ -11,8 +11,8 @@ All spatial axes of a phase are one, as in ``flat.py``: a tap is at a constant d
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import TensorType
 from ....ir.expr import Expr

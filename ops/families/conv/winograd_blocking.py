@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.target import Target
 from ....schedules.blocks import MANY_TASKS, even_sizes

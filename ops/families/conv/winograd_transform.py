@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.dataclass import dataclass
 from ....ir.expr import Expr
 from ..bilinear import weighted_sum
 

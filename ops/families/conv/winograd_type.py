@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.errors import TypeInferenceError
 from ....graph.layout import NCHW, Layout
 from ....graph.types import TensorType, Type

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from ....base.aligned import aligned_empty
+from ....base.dataclass import dataclass
 from ....graph.layout import NCHW
 from ....graph.types import TensorType
 from ....ir.constants import const_int

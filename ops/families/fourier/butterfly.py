@@ -10,11 +10,11 @@ from __future__ import annotations
 import cmath
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....ir.expr import Expr
 
 EXACT = {0.0, 1.0, -1.0}

@@ -11,10 +11,10 @@ Considerations", 1970).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.errors import TypeInferenceError
 from ....base.target import Target
 from ....graph.node import Call, Constant, Node, tensor_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.errors import TypeInferenceError
 from ....graph.node import Call, Node, tensor_of
 from ....graph.types import TensorType, Type

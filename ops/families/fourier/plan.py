@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
+
+from ....base.dataclass import dataclass
 
 RADICES = (8, 10, 9, 7, 6, 5, 4, 3, 2, 11, 13)
 """How many elements a butterfly has; those of 8 keep all they need in 32 registers."""

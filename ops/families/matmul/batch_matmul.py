@@ -6,9 +6,10 @@ Its implementations are those of nn.matmul, which ``matmul.py`` brings together,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....ir.open_extents import MANY_ROWS

@@ -8,9 +8,10 @@ constant one stands packed into words, in panels (``packed_blockwise.py``).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import FLOAT32, UINT8
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

@@ -7,10 +7,10 @@ definition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.constants import const_int

@@ -8,10 +8,11 @@ the speed of float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import BFLOAT16, INT32, DType
 from ....base.target import Target
 from ....graph.types import TensorType, Type

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.constants import const_int

@@ -13,10 +13,10 @@ block of it reads of the right factor, for all rows of a task:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from ....base.aligned import PAGE_BYTES
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....ir.open_extents import LONG, MANY_ROWS

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import FLOAT32, INT32, UINT8
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

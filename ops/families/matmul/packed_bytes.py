@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import INT32, dtype
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

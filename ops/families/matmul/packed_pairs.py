@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import BFLOAT16, INT32, DType, dtype
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

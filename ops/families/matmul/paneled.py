@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....lowering.schedule import Schedule

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import TensorType, Type
 from ....ir.constants import ZERO, const_int

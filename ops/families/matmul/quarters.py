@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

@@ -13,10 +13,11 @@ columns:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ....base.aligned import PAGE_BYTES
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....ir.constants import const_int
 from ....ir.open_extents import LONG, MANY_ROWS

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.errors import TypeInferenceError
 from ....ir.expr import Expr
 from ...definition.attrs import Attrs, attr

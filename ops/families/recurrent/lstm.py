@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....graph.node import Node, TupleGet, tensor_of
 from ....graph.types import TupleType, Type
 from ....ir.expr import Axis, Expr

@@ -3,8 +3,7 @@ is given of sequences of unequal lengths."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....graph.node import Node, tensor_of

@@ -7,9 +7,9 @@ the sums of all gates of some units stay in registers while the state goes by, a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.errors import TypeInferenceError
 from ....base.target import Target

@@ -7,13 +7,14 @@ deterministic one. A range of code points is some sequences of ranges of bytes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import TypeAlias, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.dataclass import dataclass
 from ....base.errors import ExpressionError
 from .pattern import Alternation, Anchor, AnchorKind, Chars, Concatenation, Pattern, Repeat, read_pattern
 

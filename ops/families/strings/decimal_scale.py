@@ -6,7 +6,6 @@ what is rounded when numbers are read and written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import FLOAT64
 from ....ir.builder import BufferPtr, IRBuilder
 from ....ir.expr import Expr

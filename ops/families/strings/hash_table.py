@@ -7,11 +7,11 @@ free, so that a search ends soon.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.dataclass import dataclass
 from ....base.spans import LENGTH_BITS, LENGTHS, pack_strings
 
 OFFSET_BASIS, PRIME = 0x811C9DC5, 0x01000193

@@ -7,10 +7,11 @@ many there are that begin alike.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from ....base.dataclass import dataclass
 
 PARENT_FACTOR, MIX = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9
 """Odd numbers of 64 bits whose bits look random: those of the golden ratio, and of the mixer splitmix64."""

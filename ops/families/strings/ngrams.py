@@ -6,9 +6,9 @@ Source: ONNX's TfIdfVectorizer; which n-grams count is as in onnxruntime.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import FLOAT32, INT32, INT64
 from ....base.errors import TypeInferenceError
 from ....graph.node import Call, Constant, Node

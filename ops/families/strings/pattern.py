@@ -11,10 +11,10 @@ from __future__ import annotations
 import sys
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
 
+from ....base.dataclass import dataclass
 from ....base.errors import ExpressionError
 
 Ranges: TypeAlias = tuple[tuple[int, int], ...]

@@ -6,11 +6,11 @@ How many there are of a string is counted first; the most of all become an exten
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import INT32, INT64
 from ....base.errors import TypeInferenceError
 from ....graph.node import Call, Constant, Node, tensor_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import FLOAT64, INT64
 from ....graph.node import Call, Constant, Node
 from ....graph.types import TensorType, Type

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
 from .... import te
+from ....base.dataclass import dataclass
 from ....base.dtype import INT64, UINT8
 from ....base.errors import TypeInferenceError
 from ....base.spans import LENGTH_BITS, LENGTHS

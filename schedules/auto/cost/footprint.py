@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from ....base.dataclass import dataclass
 from ....ir.constants import const_int
 from ....ir.contents import free_vars
 from ....ir.expr import Expr, Ramp, Var

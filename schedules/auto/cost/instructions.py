@@ -9,8 +9,8 @@ tables*); where it multiplies its widest vectors by halves (``Target.fma_per_cyc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.target import Target
 from ....ir.constants import const_int

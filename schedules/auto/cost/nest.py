@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from ....base.dataclass import dataclass
 from ....ir.buffer import Buffer
 from ....ir.constants import const_int
 from ....ir.contents import free_vars

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from ....base.brief import BriefRepr
+from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....ir.stmt import PrimFunc
 from ....lowering.passes.short_loops import LEAST_CYCLES

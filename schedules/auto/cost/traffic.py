@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from ....base.dataclass import dataclass
 from ....ir.buffer import Buffer
 from ....ir.expr import Var
 from .footprint import LINE, Footprint, LinearAccess, accesses_of_lanes, footprint

@@ -7,11 +7,12 @@ gradient boosting machine*, 2001; Ke et al., *LightGBM*, 2017).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from ....base.dataclass import dataclass
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 _Ints: TypeAlias = npt.NDArray[np.int64]
@@ -33,6 +34,9 @@ class BoostingOptions:
     seed: int = 0
 
 
+_USUAL = BoostingOptions()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BoostedTrees:
     """Trees as arrays: a row goes left at node ``n`` of a tree, to ``2 * n + 1``, where its value of the ``features``
@@ -43,9 +47,7 @@ class BoostedTrees:
     leaves: Floats
 
     @classmethod
-    def fit(
-        cls, rows: Floats, values: Floats, weights: Floats, options: BoostingOptions = BoostingOptions()
-    ) -> BoostedTrees:
+    def fit(cls, rows: Floats, values: Floats, weights: Floats, options: BoostingOptions = _USUAL) -> BoostedTrees:
         """Trees whose sum is near ``values``, of one row of features each. Equal seeds give equal trees."""
         rng = np.random.default_rng(options.seed)
         edges = [_edges(rows[:, k]) for k in range(rows.shape[1])]

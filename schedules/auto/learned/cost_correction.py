@@ -7,10 +7,10 @@ out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ....base.dataclass import dataclass
 from ..candidates import ScheduleCandidate
 from .boosted_trees import BoostedTrees, BoostingOptions, Floats
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ....base.dataclass import dataclass
 from ....ir.constants import const_int
 from ....ir.contents import free_vars
 from ....ir.expr import Axis, TensorRead
