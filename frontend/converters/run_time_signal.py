@@ -1,5 +1,5 @@
-"""Fourier transforms whose axis or length only a run knows, or whose axis is open: as products by a matrix of roots of
-unity, which the run computes."""
+"""Fourier transforms whose axis or length only a run knows, or whose axis is open: by ``nn.open_fft``, whose tables the
+run computes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ...base.dtype import FLOAT64
+from ...base.dtype import FLOAT32, FLOAT64, DType
 from ...base.errors import ModelError
 from ...graph.node import Constant, Node, tensor_of
 from ...ir.constants import ONE, ZERO, const_int
@@ -22,15 +22,16 @@ from ...ops.families.binary import (
     greater_equal,
     less,
     logical_and,
-    logical_or,
+    maximum,
+    mod,
     multiply,
     subtract,
 )
 from ...ops.families.cast import cast
 from ...ops.families.concatenate import concatenate
 from ...ops.families.creation import arange
+from ...ops.families.fourier.open_fft import OPEN_FFT, OpenFftAttrs
 from ...ops.families.gather import take
-from ...ops.families.matmul.matmul import matmul
 from ...ops.families.open_extents import open_slice
 from ...ops.families.pad import pad_by_extents
 from ...ops.families.reduce import prod as product_of
@@ -103,21 +104,73 @@ def transformed(node: OnnxNode, x: Node, length: Expr, inverse: bool, onesided: 
     """The transform of a length along axis 1 of [before, extent, after, components]. Raises ``ModelError`` for what has
     no components."""
     kind = tensor_of(x)
-    components = const_int(kind.shape[-1])
-    if components not in (1, 2) or not kind.dtype.is_float:
+    if const_int(kind.shape[-1]) not in (1, 2) or not kind.dtype.is_float:
         raise ModelError(f"{node}: the last axis should have 1 or 2 components, which are floats, found {kind}")
-    half = simplify(length // 2 + 1)
-    rows, columns = (half, length) if inverse and onesided else (length, half if onesided else length)
-    fitted = _fitted(node, x, rows)
-    real, *imaginary = (take(fitted, integers(number), 3) for number in range(components))
-    cosines, sines = _roots(node, columns, rows, length, inverse, onesided)
-    cosines, sines = (node.finish(cast(table, kind.dtype)) for table in (cosines, sines))
-    sines = sines if inverse else node.finish(negative(sines))
-    both: list[Node] = [matmul(cosines, real), matmul(sines, real)]
-    if imaginary:
-        both = [both[0] - matmul(sines, imaginary[0]), both[1] + matmul(cosines, imaginary[0])]
-    kept = both[:1] if inverse and onesided else both
-    return concatenate([expand_dims(part, (3,)) for part in kept], 3)
+    if kind.dtype.bits < 32:
+        wide = node.finish(cast(x, FLOAT32))
+        return cast(transformed(node, wide, length, inverse, onesided), kind.dtype)
+    if inverse and onesided:
+        x = _mirrored(node, _fitted(node, x, simplify(length // 2 + 1)), length)
+    rows = node.finish(_fitted(node, x, length))
+    made = OPEN_FFT(rows, *_tables(node, length, kind.dtype), attrs=OpenFftAttrs(onesided and not inverse, inverse))
+    return take(made, Constant(np.array([0])), 3) if inverse and onesided else made
+
+
+def _mirrored(node: OnnxNode, half: Node, length: Expr) -> Node:
+    """The spectrum of reals, whose first half is given: its conjugates follow, from the end."""
+    count, number = extent_as_number(node, length), numbers_up_to(node, length)
+    is_own = less(multiply(number, integers(2)), add(count, integers(1)))
+    whole = take(half, node.finish(where(is_own, number, subtract(count, number))), 1)
+    if const_int(tensor_of(whole).shape[-1]) == 1:
+        return whole
+    sign = where(expand_dims(is_own, (1, 2)), Constant(np.array([1, 1.0])), Constant(np.array([1, -1.0])))
+    return multiply(whole, cast(sign, tensor_of(half).dtype))
+
+
+def _tables(node: OnnxNode, length: Expr, kind: DType) -> tuple[Node, Node]:
+    """The roots of unity and the chirp of ``nn.open_fft``."""
+    count = maximum(extent_as_number(node, length), integers(1))
+    smooth = _is_smooth(count)
+    extents = (where(smooth, count, _longer_length(count)), where(smooth, integers(0), count))
+    both = concatenate([reshape(extent, (1,)) for extent in extents], 0)
+    longer, chirped = node.extents_of(both, "the lengths of the tables of a transform")
+    turns = _part(numbers_up_to(node, longer), extent_as_number(node, as_index(longer)))
+    number, twice = numbers_up_to(node, chirped), multiply(count, integers(2))
+    roots, chirp = (_on_circle(angle, kind) for angle in (turns, _part(mod(multiply(number, number), twice), twice)))
+    return node.finish(roots), node.finish(chirp)
+
+
+def _is_smooth(count: Node) -> Node:
+    """Whether a number has no prime factor above 7: then it divides a power of their product."""
+    power = mod(integers(2 * 3 * 5 * 7), count)
+    for _ in range(6):
+        power = mod(multiply(power, power), count)
+    return equal(power, integers(0))
+
+
+def _longer_length(count: Node) -> Node:
+    """The least 2^k · {5, 6, 7, 8} that serves the convolution of ``count`` elements by a chirp."""
+    least = subtract(multiply(count, integers(2)), integers(1))
+    eighth: Node = Constant(np.array(1, np.int64))
+    for bits in (32, 16, 8, 4, 2, 1):  # the power of two that has the least between four and eight of it
+        more = multiply(eighth, integers(2**bits))
+        eighth = where(less(multiply(more, integers(4)), least), more, eighth)
+    found: Node = multiply(eighth, integers(8))
+    for part in (7, 6, 5):
+        shorter = multiply(eighth, integers(part))
+        found = where(less(shorter, least), found, shorter)
+    return found
+
+
+def _part(number: Node, whole: Node) -> Node:
+    """A number's part of a whole, in float64."""
+    return divide(cast(number, FLOAT64), cast(whole, FLOAT64))
+
+
+def _on_circle(turns: Node, kind: DType) -> Node:
+    """exp(-2πi · turns), as [2, elements]: the real parts, then the imaginary ones."""
+    angle = multiply(turns, Constant(np.array(2 * math.pi)))
+    return cast(concatenate([expand_dims(part, (0,)) for part in (cos(angle), negative(sin(angle)))], 0), kind)
 
 
 def _fitted(node: OnnxNode, x: Node, rows: Expr) -> Node:
@@ -128,24 +181,6 @@ def _fitted(node: OnnxNode, x: Node, rows: Expr) -> Node:
     kept = simplify(minimum(extent, rows))
     part = x if kept is extent else open_slice(x, 1, ZERO, kept, node.shapes.inputs)
     return pad_by_extents(part, [0] * 4, [0, simplify(rows - kept), 0, 0], node.shapes.inputs)
-
-
-def _roots(node: OnnxNode, columns: Expr, rows: Expr, length: Expr, inverse: bool, onesided: bool) -> tuple[Node, Node]:
-    """The cosines and sines of 2π · row · column / length, as float64 of [columns, rows]; of an inverse divided by the
-    length, where rows of half a spectrum stand for their mirror images, too."""
-    row = expand_dims(numbers_up_to(node, rows), (0,))
-    column = expand_dims(numbers_up_to(node, columns), (1,))
-    count = extent_as_number(node, length)
-    product = multiply(row, column)
-    rest = subtract(product, multiply(divide(product, count), count))  # exact, so that large ones keep their angle
-    angle = divide(multiply(cast(rest, FLOAT64), Constant(np.array(2 * math.pi))), cast(count, FLOAT64))
-    if not inverse:
-        return cos(angle), sin(angle)
-    weight: Node = divide(Constant(np.array(1.0)), cast(count, FLOAT64))
-    if onesided:
-        is_own = logical_or(equal(row, integers(0)), equal(multiply(row, integers(2)), count))
-        weight = multiply(weight, where(is_own, Constant(np.array(1.0)), Constant(np.array(2.0))))
-    return multiply(cos(angle), weight), multiply(sin(angle), weight)
 
 
 def stft_of_run(node: OnnxNode, signal: Node, onesided: bool) -> Node:

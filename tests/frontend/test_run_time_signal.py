@@ -22,17 +22,17 @@ def numbers(*shape):
     return np.random.default_rng(0).normal(size=shape).astype(np.float32)
 
 
-def pairs(z):
-    return np.stack([z.real, z.imag], -1).astype(np.float32)
+def pairs(z, kind=np.float32):
+    return np.stack([z.real, z.imag], -1).astype(kind)
 
 
-def transformed(x, axis, length, inverse, onesided):
+def transformed(x, axis, length, inverse, onesided, kind=np.float32):
     z = x[..., 0] if x.shape[-1] == 1 else x[..., 0] + 1j * x[..., 1]
     if inverse and onesided:
-        return np.fft.irfft(z, length, axis)[..., None].astype(np.float32)
+        return np.fft.irfft(z, length, axis)[..., None].astype(kind)
     if onesided:
-        return pairs(np.fft.rfft(z, length, axis))
-    return pairs(np.fft.ifft(z, length, axis) if inverse else np.fft.fft(z, length, axis))
+        return pairs(np.fft.rfft(z, length, axis), kind)
+    return pairs(np.fft.ifft(z, length, axis) if inverse else np.fft.fft(z, length, axis), kind)
 
 
 FORMS = {"forward": (1, 0, 0), "pairs": (2, 0, 0), "inverse": (2, 1, 0), "half": (1, 0, 1), "back": (2, 1, 1)}
@@ -60,6 +60,37 @@ def test_an_open_axis():
     for shape in ((1, 8, 1), (3, 13, 1)):
         x = numbers(*shape)
         np.testing.assert_allclose(engine({"x": x})[0], transformed(x, 1, None, 0, 1), atol=2e-5)
+
+
+LENGTHS = (*range(1, 41), 97, 100, 243, 375, 400, 401, 441, 512, 1021, 1023, 2048)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+def test_every_length_of_an_open_axis(form, kind):
+    """Lengths of small prime factors, and others, which are made of longer ones."""
+    components, inverse, onesided = FORMS[form]
+    number = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    engine = engine_of(
+        "DFT", [("x", number, [2, "n", components])], opset=17, axis=1, inverse=inverse, onesided=onesided
+    )
+    for length in LENGTHS:
+        extent = length // 2 + 1 if inverse and onesided else length
+        if inverse and onesided and length % 2:
+            continue  # the default length of a result is even
+        x = np.random.default_rng(length).normal(size=(2, extent, components)).astype(kind)
+        wanted = transformed(x.astype(np.float64), 1, length, inverse, onesided, np.float64)
+        (found,) = engine({"x": x})
+        assert found.dtype == kind
+        assert found.shape == wanted.shape
+        limit = {"float16": 2e-3, "float32": 1e-6, "float64": 1e-14}[kind]
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=limit * max(1, np.abs(wanted).max()))
+
+
+def test_nothing_is_transformed_to_nothing():
+    engine = engine_of("DFT", [("x", FLOAT, ["b", "n", 1])], opset=17, axis=1, onesided=1)
+    np.testing.assert_array_equal(engine({"x": numbers(2, 0, 1)})[0], np.zeros((2, 1, 2), np.float32))
+    assert engine({"x": numbers(0, 12, 1)})[0].shape == (0, 7, 2)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1])

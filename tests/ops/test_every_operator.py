@@ -31,6 +31,7 @@ from loopwright.ops.families.born_extents import known_extents
 from loopwright.ops.families.conv.winograd_weights import WinogradPlanes
 from loopwright.ops.families.cumsum import cumsum
 from loopwright.ops.families.fourier.fft import FFT, FftAttrs
+from loopwright.ops.families.fourier.open_fft import OPEN_FFT, OpenFftAttrs
 from loopwright.ops.families.fourier.plan import root_table
 from loopwright.ops.families.matmul.quarters import Planes
 from loopwright.ops.families.nms import BOX_INDICES, CHOSEN_BOXES, ChosenBoxesAttrs
@@ -174,6 +175,12 @@ def product_of_bytes(a, b):
 def pairs(z):
     """Complex numbers as a real and an imaginary part each."""
     return np.stack([z.real, z.imag], axis=-1)
+
+
+def open_fft_tables(length, longer):
+    """The roots and the chirp of nn.open_fft."""
+    turns = (np.arange(longer) / longer, np.arange(length) ** 2 / (2 * length))
+    return [np.stack([np.cos(2 * np.pi * t), -np.sin(2 * np.pi * t)]).astype("f4") for t in turns]
 
 
 def complex_of(x):
@@ -604,6 +611,26 @@ CASES = {
             lambda x, roots: pairs(np.fft.ifft(complex_of(x))),
             floats(3, 2, 30, 2),
             root_table(30, is_packed=False, inverse=True).astype("f4"),
+        ),
+    ],
+    "nn.open_fft": [
+        (
+            lambda x, roots, chirp: OPEN_FFT(x, roots, chirp, attrs=OpenFftAttrs(onesided=True)),
+            lambda x, roots, chirp: pairs(np.fft.rfft(x[..., 0], axis=1)),
+            floats(2, 60, 1, 1),
+            *open_fft_tables(60, 60),
+        ),
+        (
+            lambda x, roots, chirp: OPEN_FFT(x, roots, chirp, attrs=OpenFftAttrs(inverse=True)),
+            lambda x, roots, chirp: pairs(np.fft.ifft(complex_of(x), axis=1)),
+            floats(1, 11, 3, 2),
+            *open_fft_tables(11, 24),
+        ),
+        (
+            lambda x, roots, chirp: OPEN_FFT(x, roots, chirp, attrs=OpenFftAttrs()),
+            lambda x, roots, chirp: np.full((1, 5, 1, 2), np.nan, "f4"),
+            floats(1, 5, 1, 2),
+            *open_fft_tables(5, 7),
         ),
     ],
     "coupled_probabilities": [
@@ -1108,6 +1135,7 @@ NOT_BY_NUMPY = [
     "nn.gru_steps",
     "nn.lstm_steps",
     "nn.max_roi_pool",
+    "nn.open_fft",
     "nn.peephole_lstm_steps",
     "nn.reset_after_gru_steps",
     "nn.rnn_steps",

@@ -37,6 +37,7 @@ NEED_NUMBERS = {
     "nn.lstm_steps": "with known extents",
     "nn.max_roi_pool": "a matrix with 5 columns",
     "nn.masked_attention": "the size of heads is not known, so give scale",
+    "nn.open_fft": r"roots must be \[2, elements\]",
     "nn.open_winograd_conv2d": "has blocks of 2c",
     "nn.packed_blockwise": "columns do not fill",
     "nn.packed_byte_matmul": "columns do not fill",
