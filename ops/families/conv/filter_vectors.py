@@ -38,6 +38,7 @@ from ....schedules.channel_tile import ChannelTile, channel_tile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
 from ....schedules.register_transpose import turn_squares
+from ....schedules.step_loops import step_loops
 from ....schedules.vector_rows import vectorize_padded
 from ....te.tensor import Tensors
 from ...definition.cost import elements, moved
@@ -250,7 +251,7 @@ class FilterVectors:
         longer. Gives the loops of the reduction."""
         (core,) = stage.op.outputs
         n, block, *outer, position, lane = stage.loops[: core.ndim]
-        reductions = stage.loops[core.ndim :]
+        reductions = step_loops(stage)
         if (const_int(core.shape[1]) or 1) % self.tile.blocks:
             block = stage.round_up(block, factor=self.tile.blocks)
         across, column = stage.split(position, factor=columns)
