@@ -10,7 +10,7 @@ from onnx import GraphProto
 
 from ..base.dataclass import dataclass
 from ..base.errors import ModelError, TypeInferenceError
-from ..graph.node import Constant, Node
+from ..graph.node import Constant, Node, tensor_of
 from ..ir.constants import MAX_INDEX, ONE, ZERO
 from ..ir.expr import Expr
 from ..ir.makers import as_index
@@ -31,7 +31,7 @@ from .onnx_node import OnnxNode
 from .subgraphs import MOST_ITERATIONS, Subgraphs, as_scalar, check_counts, graph_attribute, is_true
 from .unrolled import unrolled
 from .values import Listed, Ragged, SequenceValue, Value, value_text
-from .varying import find_varying
+from .varying import find_varying, varying_along
 
 
 def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
@@ -68,13 +68,15 @@ def _looped(
     sequences = {k: _carried_sequence(node, k, value) for k, value in enumerate(carried) if k not in tensors}
     body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs).with_strings()
     tensors = {**body.tensors}
-    imported = body.imported({})
+    growing = _that_must_grow(body)
+    imported = body.imported(varying_along(node, tensors, growing))
     if written := body.only_written(imported.types):
         tensors |= written
         body = replace(body, tensors=tensors)
-        imported = body.imported({})
-    if any(imported.types[k] is not value.type for k, value in tensors.items()):
-        imported = body.imported(find_varying(node, tensors, imported.types, lambda found: body.imported(found).types))
+        imported = body.imported(varying_along(node, tensors, growing))
+    if growing or any(imported.types[k] is not value.type for k, value in tensors.items()):
+        varying = find_varying(node, tensors, imported.types, growing, lambda found: body.imported(found).types)
+        imported = body.imported(varying)
     condition = node.get(1)
     conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
     results = [*imported.carried, *imported.rows]
@@ -106,6 +108,22 @@ def _looped(
     for k, sequence in sequences.items():
         made[k] = _with_appended(node, imported, k, sequence, parts, stacks, count)
     return [*(made[k] for k in range(len(carried))), *stacks]
+
+
+def _that_must_grow(body: LoopBody) -> dict[int, set[int]]:
+    """The axes of carried values that are empty before a loop whose body does not hold for empty ones, as a stack in
+    one branch of which the last two rows become one: there they change. None where it holds."""
+    shapes = {k: tensor_of(value).shape for k, value in body.tensors.items()}
+    empty = {k: {axis for axis, extent in enumerate(shape) if extent is ZERO} for k, shape in shapes.items()}
+    empty = {k: axes for k, axes in empty.items() if axes}
+    if not empty:
+        return {}
+    try:
+        with body.subgraphs.failing_at_once():
+            body.imported({})
+    except (ModelError, TypeInferenceError):
+        return empty
+    return {}
 
 
 @dataclass(slots=True, eq=False)

@@ -78,18 +78,28 @@ Types = Callable[[Mapping[int, VaryingValue]], Mapping[int, TensorType]]
 
 
 def find_varying(
-    node: OnnxNode, carried: Mapping[int, Node], given: Mapping[int, TensorType], types: Types
+    node: OnnxNode,
+    carried: Mapping[int, Node],
+    given: Mapping[int, TensorType],
+    known: Mapping[int, Set[int]],
+    types: Types,
 ) -> dict[int, VaryingValue]:
-    """The carried values that change their shape. ``given`` are the types that the body gives for the first iteration.
-    Raises ``ModelError`` for values that change their rank or dtype."""
-    axes: dict[int, set[int]] = {}
-    found: dict[int, VaryingValue] = {}
+    """The carried values that change their shape. ``given`` are the types that the body gives for the first iteration,
+    if what is ``known`` to change, axes by the number of the value, does. Raises ``ModelError`` for values that change
+    their rank or dtype."""
+    axes = {number: set(changed) for number, changed in known.items()}
+    found = varying_along(node, carried, axes)
     while new := _changed(node, carried, given, axes):
         for number, axis in new:
             axes.setdefault(number, set()).add(axis)
-        found = {k: _varying(node, k, tensor_of(carried[k]), changed) for k, changed in axes.items()}
+        found = varying_along(node, carried, axes)
         given = types(found)
     return found
+
+
+def varying_along(node: OnnxNode, carried: Mapping[int, Node], axes: Mapping[int, Set[int]]) -> dict[int, VaryingValue]:
+    """The carried values of these numbers, which change along these axes."""
+    return {k: _varying(node, k, tensor_of(carried[k]), changed) for k, changed in axes.items()}
 
 
 def _varying(node: OnnxNode, number: int, kind: TensorType, axes: Set[int]) -> VaryingValue:

@@ -189,3 +189,31 @@ def test_what_a_loop_only_writes_may_be_anything_before_it():
         np.testing.assert_array_equal(written, np.concatenate([state, fed["x"]]))
     with pytest.raises(lw.RuntimeArgumentError, match=r"whether a loop|should be 1"):
         engine({"m": np.array(0), **fed})
+
+
+def test_a_stack_that_begins_empty():
+    """As a parser that shifts and reduces: what it computes of the last two rows needs some, which a stack without any
+    does not have."""
+    then = [node("Gather", ["x", "i"], ["row"], axis=0), node("Unsqueeze", ["row", "zero"], ["top"]),
+            node("Concat", ["stack", "top"], ["pushed"], axis=0)]  # fmt: skip
+    otherwise = [
+        *(node("Gather", ["stack", at], [at + "_row"], axis=0) for at in ("last", "before")),
+        node("Sub", ["last_row", "before_row"], ["difference"]), node("Unsqueeze", ["difference", "zero"], ["made"]),
+        node("Slice", ["stack", "zero", "minus_two"], ["rest"]), node("Concat", ["rest", "made"], ["reduced"], axis=0),
+    ]  # fmt: skip
+    parts = [
+        helper.make_graph(each, "part", [], [info(each[-1].output[0], FLOAT, [None, 2])]) for each in (then, otherwise)
+    ]
+    nodes = [ONWARDS, node("Gather", ["shifts", "i"], ["shift"], axis=0),
+             node("If", ["shift"], ["stack_"], then_branch=parts[0], else_branch=parts[1])]  # fmt: skip
+    stored = {"go": np.array(True), "first_stack": np.zeros((0, 2), np.float32), "zero": np.array([0]),
+              "minus_two": np.array([-2]), "last": np.array(-1), "before": np.array(-2)}  # fmt: skip
+    inputs = [M, info("x", FLOAT, ["n", 2]), info("shifts", BOOL, ["n"])]
+    engine = engine_of(loop_model(nodes, ["stack"], ["stack_"], inputs, stored))
+    for steps in ("", "+", "++-", "++++", "+++-+-+--"):
+        x, wanted = values(len(steps), 2), []
+        for step, row in zip(steps, x, strict=True):
+            wanted = [*wanted, row] if step == "+" else [*wanted[:-2], wanted[-1] - wanted[-2]]
+        shifts = np.array([step == "+" for step in steps], bool)
+        (found,) = engine({"m": np.array(len(steps)), "x": x, "shifts": shifts})
+        np.testing.assert_allclose(found, np.reshape(wanted, (-1, 2)), rtol=1e-6)
