@@ -3,7 +3,8 @@
 An extent that a run computes is repeated where it is 1 and meets a number, or another dimension. Elsewhere two that
 differ are taken for one, which each run checks (``compiler/passes/constraints.py``): dimensions of inputs differ by
 name far more often than by number, and code for equal ones is the fastest. In the body of a loop that holds of the
-dimensions that a run computes, too, since what an iteration carries keeps its extents.
+dimensions that a run computes, too, since what an iteration carries keeps its extents. In a branch all dimensions that
+meet a number are repeated: what only one branch asks says nothing of the inputs.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def broadcast_at_run_time(node: OnnxNode, values: Sequence[Node], behind: int = 
     if not all(isinstance(value.type, TensorType) for value in values):
         return list(values)
     born = _born_dimensions(node.shapes)
-    if not born:
+    if not born and not node.shapes.conditions:
         return list(values)
     shapes = [tensor_of(value).shape for value in values]
     rank = max(map(len, shapes))
@@ -48,15 +49,26 @@ def _is_born(extent: Expr, born: frozenset[Expr]) -> bool:
     return not born.isdisjoint(free_vars(extent))
 
 
+def may_meet_number_as_one(extent: Expr, shapes: ShapeValues) -> bool:
+    """Whether an extent that meets a number may be 1 instead."""
+    return _may_be_one(extent, _born_dimensions(shapes), shapes)
+
+
+def _may_be_one(extent: Expr, born: frozenset[Expr], shapes: ShapeValues) -> bool:
+    return _is_born(extent, born) or (bool(shapes.conditions) and const_int(extent) is None)
+
+
 def _extent(met_here: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues) -> Expr | None:
     """What extents that meet broadcast to; None where nothing has to be repeated that is not known to be."""
     different = [e for e in dict.fromkeys(met_here) if e is not ONE]
-    if len(different) < 2 or not any(_is_born(e, born) for e in different):
+    if len(different) < 2 or not any(_may_be_one(e, born, shapes) for e in different):
         return None
     number = next((e for e in different if const_int(e) is not None), None)
     if number is not None:
         return number
-    if shapes.bounds.loops or all(simplify(e - different[0], shapes.facts(e)) is ZERO for e in different[1:]):
+    if shapes.bounds.loops or not any(_is_born(e, born) for e in different):
+        return None
+    if all(simplify(e - different[0], shapes.facts(e)) is ZERO for e in different[1:]):
         return None
     return _broadcast(different, shapes)
 
@@ -79,7 +91,9 @@ def _stretched(node: OnnxNode, value: Node, extents: Sequence[Expr | None], born
     own = tensor_of(value).shape
     wanted = [
         1
-        if extent is None or extent is mine or (const_int(extent) is not None and not _is_born(mine, born))
+        if extent is None
+        or extent is mine
+        or (const_int(extent) is not None and not _may_be_one(mine, born, node.shapes))
         else extent
         for mine, extent in zip(own, extents[len(extents) - len(own) :], strict=True)
     ]

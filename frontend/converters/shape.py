@@ -26,6 +26,7 @@ from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..reshaping import reshape_to
+from ..run_time_broadcast import may_meet_number_as_one
 from . import run_time_axes, run_time_operands
 
 
@@ -253,13 +254,18 @@ def _tile(node: OnnxNode) -> Node:
 
 @converter("Expand", 8, 13)
 def _expand(node: OnnxNode) -> Node:
-    """An open extent may stay what it is, which an extent of 1 says."""
+    """An open extent may stay what it is, which an extent of 1 says; one of a run may be 1 where a number is asked."""
     if not node.is_known(1):
         return run_time_operands.expanded(node)
     wanted = node.extents(1, "the shape")
     own = (*(None,) * (len(wanted) - node.rank), *node.type().shape)
     kept = [1 if extent is mine else extent for extent, mine in zip(wanted, own[len(own) - len(wanted) :], strict=True)]
-    return repeat.broadcast_to_extents(node[0], kept, node.shapes.inputs)
+    meets_number = any(
+        mine is not None and isinstance(extent, int) and extent > 1 and may_meet_number_as_one(mine, node.shapes)
+        for extent, mine in zip(kept, own[len(own) - len(wanted) :], strict=True)
+    )
+    broadcast = repeat.stretched_to_extents if meets_number else repeat.broadcast_to_extents
+    return broadcast(node[0], kept, node.shapes.inputs)
 
 
 @converter("DepthToSpace", 1, 11, 13, 28)

@@ -99,6 +99,31 @@ MODELS = {
             for n, axis in [(3, 0), (2, 1), (1, 0)] for yes in (True, False)
         ],
     ),
+    "a number that Expand says": (
+        [*FOUND, node("Transpose", "f", "t", perm=[1, 0]), node("Expand", "t shape", "r")],
+        {"x": (FLOAT, ["n"])},
+        {"shape": np.array([2, 4])},
+        [{"x": SOME}, {"x": ONE}],
+    ),
+    "a number in a branch": (
+        [
+            node(
+                "If", "yes", "r",
+                then_branch=helper.make_graph(
+                    [node("Add", "x w", "a"), node("Expand", "x shape", "b"), node("Mul", "a b", "t")], "then", [],
+                    [helper.make_tensor_value_info("t", FLOAT, None)]),
+                else_branch=helper.make_graph(
+                    [node("Concat", "x x", "e", axis=0)], "else", [],
+                    [helper.make_tensor_value_info("e", FLOAT, None)]),
+            ),
+        ],
+        {"x": (FLOAT, ["n", 4]), "yes": (TensorProto.BOOL, [])},
+        {"w": WEIGHTS, "shape": np.array([3, 4])},
+        [
+            {"x": floats(n, 4), "yes": np.array(yes)}
+            for n, yes in [(3, True), (1, True), (1, False), (3, False), (5, False)]
+        ],
+    ),
     "batches of matrices": (
         [node("Reshape", "x shape", "u"), node("MatMul", "u z", "r")],
         {"x": (FLOAT, ["n"]), "shape": (INT64, [3]), "z": (FLOAT, ["m", 4, 5])},
