@@ -24,6 +24,8 @@ MOST_BYTES = 1 << 31
 """Offsets are below this."""
 LEAST_BYTES = 64
 _FEW = 64
+_MUCH = 1024
+"""Of more bytes for a string it is faster to read what each needs than to decode all."""
 _SEPARATOR = "\x1f"
 """What ASCII has between units, and text hardly ever."""
 
@@ -110,8 +112,11 @@ def unpack_strings(spans: npt.NDArray[np.int64], utf8: Array) -> Array:
 
 
 def _one_by_one(begins: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], utf8: Array) -> list[str]:
-    data = utf8.tobytes()
     pairs = zip(begins.tolist(), (begins + lengths).tolist(), strict=True)
+    if utf8.size > _MUCH * len(begins):
+        view = utf8.data
+        return [str(view[begin:end], "utf-8", "replace") for begin, end in pairs]
+    data = utf8.tobytes()
     if data.isascii():
         text = data.decode("ascii")
         return [text[begin:end] for begin, end in pairs]

@@ -7,7 +7,7 @@ outputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..base.dataclass import dataclass
 from ..base.errors import ModelError
 from ..base.output_form import OutputForm
 from ..graph.node import Constant, Node, tensor_of
+from ..ops.families.binary import add
 from ..ops.families.gather import take
 from ..ops.families.unary import identity
 from .string_values import StringTensor, constant_strings, merged
@@ -143,11 +144,19 @@ class OutputForms:
             raise ModelError(f"{where}: {what} not the inputs of {operator}")
         if len(others) == 1 and whole and operator != "Pad" and (form := self.of(parts[0])) is not None:
             return Moved(values, form=form)
+        if whole and operator != "Pad" and (forms := self._labels(others)):
+            form, of = _as_labels_of_all(forms)
+            return Moved([None if v is None else mapped(v, lambda part: of.get(part, part)) for v in values], form)
         strings = {value: found for value in others if (found := self.strings_of(value)) is not None}
         spans, utf8 = merged(list(strings.values()))
         of = dict(zip(strings, spans, strict=True))
         given = [None if value is None else mapped(value, lambda part: of.get(part, part)) for value in values]
         return Moved(given, utf8=utf8)
+
+    def _labels(self, values: Sequence[Node]) -> dict[Node, OutputForm] | None:
+        """The forms of values that all are labels."""
+        forms = {value: form for value in values if (form := self.of(value)) is not None and form.kind == "labels"}
+        return forms if len(forms) == len(set(values)) else None
 
     def _at_known_positions(self, values: Sequence[Value | None]) -> bool:
         """Whether sequences among values are of known length, and all tensors that are no strings are known."""
@@ -177,3 +186,19 @@ class OutputForms:
                 self._utf8[part] = moved.utf8
             if moved.kept and part not in moved.kept and not tensor_of(part).dtype.is_bool:
                 raise ModelError(f"{where}: maps in sequences are moved at known positions only")
+
+
+def _as_labels_of_all(forms: Mapping[Node, OutputForm]) -> tuple[OutputForm, dict[Node, Node]]:
+    """The labels of several lists, by list, as those of one that has all names, and each as a position in that."""
+    names: tuple[str, ...] = ()
+    begins: dict[tuple[str, ...], int] = {}
+    for form in forms.values():
+        if form.names not in begins:
+            begins[form.names] = len(names)
+            names += form.names
+    of: dict[Node, Node] = {}
+    for value, form in forms.items():
+        begin = begins[form.names]
+        kind = tensor_of(value).dtype.to_numpy()
+        of[value] = add(value, Constant(np.array(begin, kind))) if begin else value
+    return OutputForm("labels", names), of

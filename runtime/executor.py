@@ -27,7 +27,7 @@ from .functions.host_call import HostCall
 from .growing_segments import GrowingSegments
 from .loaded_model import LoadedModel
 from .outputs import RunOutputs
-from .presented import presented
+from .presented import presentation
 from .signature import Signature, Values
 from .staged_run import StagedRun
 from .steps import step_calls, time_steps
@@ -61,7 +61,7 @@ class Executor:
         self._segments = GrowingSegments(model.name, model.segments, self._claim_segments) if model.segments else None
         self._context = self._with_segments(context_of(config.threads or 1))
         self._symbolic = bool(model.dims)
-        self._forms = model.forms
+        self._shown = presentation(model.forms) if model.forms else None
         self._grouped = signature.grouped_outputs
         self._plans = Plans(model)
         self._largest_arena = largest_arena(model)
@@ -121,7 +121,7 @@ class Executor:
         outputs = self._run(inputs, out, context)
         if self._segments is not None:
             self._segments.count_run()
-        if out is not None or not (self._forms or self._grouped):
+        if out is not None or not (self._shown or self._grouped):
             return outputs
         return self._presented(outputs)
 
@@ -153,7 +153,7 @@ class Executor:
         self._loaded.fail(code, numbers_of(slots), cause)
 
     def _presented(self, outputs: RunOutputs) -> RunOutputs:
-        shown = presented(outputs, self._forms) if self._forms else outputs
+        shown = outputs if self._shown is None else self._shown(outputs)
         values = shown if self._grouped is None else self._grouped.values(shown)
         return RunOutputs(values, self._signature.output_positions)
 

@@ -48,7 +48,8 @@ class Signature:
         """The arrays behind the inputs, in order; nothing is converted or copied, but strings, and what is repeated.
         Without ``repeat`` the arrays are those that are given.
 
-        Arrays that fit at first sight are let through at once: this is on the path of each call.
+        Arrays that fit at first sight are let through at once: this is on the path of each call. Dtypes are most often
+        the same object, but for arrays that were unpickled.
         """
         if self._grouped is not None:
             values = self._grouped.arrays(values)
@@ -69,10 +70,11 @@ class Signature:
             raise self._wrong_count(found)
         for k, value in enumerate(found):
             dtype, shape = wanted[k]
-            fits = type(value) is np.ndarray and value.dtype is dtype and value.shape == shape
+            as_wanted = type(value) is np.ndarray and (value.dtype is dtype or value.dtype == dtype)
+            fits = as_wanted and value.shape == shape
             if not (fits and (flags := value.flags).c_contiguous and flags.aligned):
                 found[k] = self.input_array(k, value)
-                if type(value) is np.ndarray and value.dtype is dtype:
+                if as_wanted:
                     wanted[k] = dtype, value.shape
         if self._repeated is not None and repeat:
             self._repeated.repeat(found)

@@ -31,8 +31,10 @@ def test_spans_are_where_the_bytes_of_each_string_stand(letters, count, longest)
         np.testing.assert_array_equal(unpack_strings(found, utf8), array)
 
 
-def test_bytes_that_are_no_character_are_replaced():
-    data = "aé".encode()
+@pytest.mark.parametrize("behind", [0, 5000])
+def test_bytes_that_are_no_character_are_replaced(behind):
+    """Also where few are read of many bytes."""
+    data = "aé".encode() + b"\0" * behind
     spans = np.array([0 << LENGTH_BITS | 1, 0 << LENGTH_BITS | 2, 2 << LENGTH_BITS | 1, 1 << LENGTH_BITS | 2])
     assert [*unpack_strings(spans, np.frombuffer(data, np.uint8))] == ["a", "a\ufffd", "\ufffd", "é"]
     assert [*unpack_strings(spans[:1], np.frombuffer(data + b"\xff", np.uint8))] == ["a"]

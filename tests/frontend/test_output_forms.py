@@ -90,6 +90,29 @@ def test_strings_can_be_moved():
     assert found(model, ints(1, 1, 0))[0].tolist() == [["dog", "dog", "cat"]]
 
 
+@pytest.mark.parametrize("operator", ["Concat", "Where"])
+def test_labels_of_several_lists_become_those_of_one(operator):
+    """So that no run writes the bytes of all, as where each tree of a forest has its own list of paths."""
+    nodes = [
+        helper.make_node("LabelEncoder", ["x"], [name], domain="ai.onnx.ml", keys_int64s=[0, 1], default_string="?",
+                         values_strings=names)
+        for name, names in {"a": NAMES[:2], "b": ["x", "y"], "c": NAMES[:2]}.items()
+    ]  # fmt: skip
+    if operator == "Concat":
+        nodes.append(helper.make_node("Concat", ["a", "b", "c"], ["joined"], axis=0))
+        positions, expected = [0, 1, 2, 3, 4, 5, 0, 1, 2], ["cat", "dog", "?", "x", "y", "?", "cat", "dog", "?"]
+    else:
+        nodes.append(helper.make_node("Cast", ["x"], ["chosen"], to=TensorProto.BOOL))
+        nodes.append(helper.make_node("Where", ["chosen", "a", "b"], ["joined"]))
+        positions, expected = [3, 1, 2], ["x", "dog", "?"]
+    model = make_model(nodes, {"x": (np.int64, ("n",))}, ["joined"], 2, domain="ai.onnx.ml")
+    engine = lw.Engine(lw.compile(model))
+    assert engine([ints(0, 1, 7)])[0].tolist() == expected
+    buffer = np.empty(len(expected), np.int64)
+    engine([ints(0, 1, 7)], out=[buffer])
+    assert buffer.tolist() == positions
+
+
 @pytest.mark.parametrize(
     ("node", "message"),
     [
@@ -102,13 +125,20 @@ def test_what_looks_at_strings_is_refused(node, message):
         lw.from_onnx(classifier(node))
 
 
-@pytest.mark.parametrize("columns", [1, 2, 7, 8])
-@pytest.mark.parametrize("rows", [0, 1, 8, 9, 100])
+@pytest.mark.parametrize("columns", [1, 2, 16, 17])
+@pytest.mark.parametrize("rows", [0, 1, 100])
 def test_each_row_of_scores_is_a_map_however_many_there_are(rows, columns):
     scores = floats(rows, columns)
     model = model_of(ml_case("ZipMap", (1,), scores, classlabels_int64s=[3 * k for k in range(columns)]), 1)
     (maps,) = lw.Engine(lw.compile(model))([scores])
     assert maps == [{3 * k: float(score) for k, score in enumerate(row)} for row in scores]
+
+
+def test_maps_may_have_any_texts_for_keys():
+    names = ['it\'s "quoted"', "{brace}\n\\", "größe", "", "__import__('os')"]
+    scores = floats(2, len(names))
+    (maps,) = found(model_of(ml_case("ZipMap", (1,), scores, classlabels_strings=names), 1), scores)
+    assert maps == [dict(zip(names, map(float, row), strict=True)) for row in scores]
 
 
 def test_maps_of_other_widths_are_refused():

@@ -169,6 +169,15 @@ def test_the_backend_takes_an_input_by_itself_in_order_or_by_name():
             prepared.run(given)
 
 
+def test_arrays_that_were_unpickled_are_let_through_as_others(engine, monkeypatch):
+    """Their dtype is an object of their own."""
+    given = pickle.loads(pickle.dumps(X))
+    assert given.dtype is not X.dtype
+    check(engine([given]))
+    monkeypatch.setattr(type(engine._signature), "input_array", None)  # what looks closer at an array
+    check(engine([given]))
+
+
 def test_shapes_are_checked_after_runs_on_others():
     """A run remembers the shapes that it found right; they are those of its own inputs."""
     n = lw.te.var("n")
