@@ -109,19 +109,21 @@ def _tile_rows(
 def _tile_columns(
     stage: StageView, inside: list[LoopView], axes: tuple[Axis, ...], tile: RunningTile
 ) -> tuple[list[LoopView], list[LoopView], int]:
-    """Neighbours in vectors, as many at a time as a tile has: whole axes as far as they fit, and a part of the next.
-    Gives the loops of tasks, those of a tile, and how many axes these are of."""
+    """Neighbours in vectors, as many at a time as a tile has: of as many axes, as one, as it takes to have these. Gives
+    the loops of tasks, those of a tile, and how many axes these are of."""
     extents = [const_int(axis.extent) or LONG for axis in axes]
     first = len(axes) - 1
     while first > 0 and math.prod(extents[first:]) < tile.columns:
         first -= 1
-    width = max(1, tile.columns // math.prod(extents[first + 1 :]))
-    tasks, part = inside[:first], inside[first]
-    if extents[first] > width:
-        blocks = -(-extents[first] // width)
-        block, part = stage.split(part, factor=width if extents[first] == LONG else -(-extents[first] // blocks))
+    tasks, part = inside[:first], stage.fuse(*inside[first:])
+    count = math.prod(extents[first:])
+    if count > tile.columns:
+        is_known = all(const_int(axis.extent) is not None for axis in axes[first:])
+        even = -(-count // -(-count // tile.columns))
+        size = -(-even // tile.lanes) * tile.lanes if is_known else tile.columns
+        block, part = stage.split(part, factor=size)
         tasks = [*tasks, block]
-    return tasks, _vectorize(stage, stage.fuse(part, *inside[first + 1 :]), tile), len(axes) - first
+    return tasks, _vectorize(stage, part, tile), len(axes) - first
 
 
 def _vectorize(stage: StageView, loop: LoopView, tile: RunningTile) -> list[LoopView]:

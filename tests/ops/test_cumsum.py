@@ -21,7 +21,8 @@ MODES = [(False, False), (True, False), (False, True), (True, True)]
 
 @pytest.mark.parametrize(("exclusive", "reverse"), MODES)
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((7,), 0), ((3, 5), -1), ((3, 5), 0), ((2, 4, 3), 1), ((100,), 0), ((3, 64), 1), ((67, 3), 0)]
+    ("shape", "axis"),
+    [((7,), 0), ((3, 5), -1), ((3, 5), 0), ((2, 4, 3), 1), ((100,), 0), ((3, 64), 1), ((67, 3), 0), ((4, 33, 37), 0)],
 )
 def test_values_are_numpys_in_all_modes(ops, shape, axis, exclusive, reverse):
     x = np.random.default_rng(0).integers(-50, 50, shape)
@@ -94,3 +95,15 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     with pytest.raises(TypeInferenceError) as caught:
         make(ops.var)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(100, 10, 16, 3, 7), (30, 37, 41), (5, 7, 1000)])
+def test_neighbours_are_vectors_whatever_axes_they_are_of(ops, shape):
+    """Tiles are parts of all axes behind the fold's as one, whose elements no division finds."""
+    x = ops.var(shape, "float32")
+    library = lw.compile(lw.Function([x], cumsum(x, 0)), target="x86-64-v4", progress=False)
+    (function,) = library.functions
+    text = str(function.loop_ir)
+    assert "//" not in text
+    assert "%" not in text
+    assert "ramp(" in text
