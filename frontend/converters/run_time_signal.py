@@ -4,8 +4,10 @@ run computes."""
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from ...base.dtype import FLOAT32, FLOAT64, DType
 from ...base.errors import ModelError
@@ -34,10 +36,11 @@ from ...ops.families.fourier.open_fft import OPEN_FFT, OpenFftAttrs
 from ...ops.families.gather import take
 from ...ops.families.open_extents import open_slice
 from ...ops.families.pad import pad_by_extents
+from ...ops.families.reduce import min as least_element
 from ...ops.families.reduce import prod as product_of
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
-from ...ops.families.unary import cos, negative, sin
+from ...ops.families.unary import cos
 from ..integers import as_int64, as_number, as_vector, from_the_end, integers
 from ..onnx_node import OnnxNode
 from ..reshaping import reshape_to
@@ -141,25 +144,31 @@ def _tables(node: OnnxNode, length: Expr, kind: DType) -> tuple[Node, Node]:
 
 
 def _is_smooth(count: Node) -> Node:
-    """Whether a number has no prime factor above 7: then it divides a power of their product."""
-    power = mod(integers(2 * 3 * 5 * 7), count)
-    for _ in range(6):
-        power = mod(multiply(power, power), count)
-    return equal(power, integers(0))
+    """Whether a number has no prime factor above 7."""
+    return equal(_least_of(_smooth_numbers(), count), count)
 
 
 def _longer_length(count: Node) -> Node:
-    """The least 2^k · {5, 6, 7, 8} that serves the convolution of ``count`` elements by a chirp."""
-    least = subtract(multiply(count, integers(2)), integers(1))
-    eighth: Node = Constant(np.array(1, np.int64))
-    for bits in (32, 16, 8, 4, 2, 1):  # the power of two that has the least between four and eight of it
-        more = multiply(eighth, integers(2**bits))
-        eighth = where(less(multiply(more, integers(4)), least), more, eighth)
-    found: Node = multiply(eighth, integers(8))
-    for part in (7, 6, 5):
-        shorter = multiply(eighth, integers(part))
-        found = where(less(shorter, least), found, shorter)
-    return found
+    """A length that serves the convolution of ``count`` elements by a chirp: the least 2^k · {5, 6, 7, 8}."""
+    lengths = [part << k for k in range(60) for part in (5, 6, 7, 8)]
+    return _least_of(np.array(lengths), subtract(multiply(count, integers(2)), integers(1)))
+
+
+@cache
+def _smooth_numbers() -> npt.NDArray[np.int64]:
+    """The numbers below 2^31 without prime factors above 7; no transform is longer."""
+    found = np.array([1])
+    for prime in (2, 3, 5, 7):
+        powers = prime ** np.arange(math.floor(31 / math.log2(prime)) + 1)
+        found = np.outer(found, powers).ravel()
+        found = found[found < 2**31]
+    return np.sort(found)
+
+
+def _least_of(numbers: npt.NDArray[np.int64], bound: Node) -> Node:
+    """The least of some numbers that is not below the bound; the largest number of int64 if all are."""
+    table = Constant(numbers.astype(np.int64))
+    return least_element(where(less(table, bound), integers(2**63 - 1), table), (0,))
 
 
 def _part(number: Node, whole: Node) -> Node:
@@ -168,9 +177,9 @@ def _part(number: Node, whole: Node) -> Node:
 
 
 def _on_circle(turns: Node, kind: DType) -> Node:
-    """exp(-2πi · turns), as [2, elements]: the real parts, then the imaginary ones."""
-    angle = multiply(turns, Constant(np.array(2 * math.pi)))
-    return cast(concatenate([expand_dims(part, (0,)) for part in (cos(angle), negative(sin(angle)))], 0), kind)
+    """exp(-2πi · turns), as [2, elements]: the real parts, and the imaginary ones, which are a quarter turn ahead."""
+    quarters = Constant(np.array([[0.0], [0.25]]))
+    return cast(cos(multiply(add(expand_dims(turns, (0,)), quarters), Constant(np.array(2 * math.pi)))), kind)
 
 
 def _fitted(node: OnnxNode, x: Node, rows: Expr) -> Node:
