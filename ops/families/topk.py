@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ... import te
 from ...base.dataclass import dataclass
-from ...base.dtype import INT64
+from ...base.dtype import BOOL, INT64
 from ...base.errors import TypeInferenceError
 from ...graph.node import Call, Node, TupleGet, tensor_of
 from ...graph.types import TensorType, TupleType, Type
@@ -35,7 +35,9 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
+from .argreduce import argmax
 from .heap import BLOCK, Heap, Item, best_of_block
+from .reduce import max as greatest
 from .topk_keys import MOST_KEYS, KeyedRow, fit_keys
 
 GROUP = OpGroup.REDUCTIONS
@@ -170,5 +172,9 @@ def topk(x: Node, k: int | Expr, axis: int = -1, largest: bool = True, of: Itera
     larger than all numbers; of equals the first is found first. ``k`` may be a formula over dimensions that tensors
     among ``of`` have by themselves."""
     wanted, used = as_formulas([k if isinstance(k, Expr) else integer(k, "k")], of)
-    found = TOPK(x, *used, attrs=TopkAttrs(wanted[0], axis_of("topk", x, axis), flag(largest, "largest")))
+    along, is_largest = axis_of("topk", x, axis), flag(largest, "largest")
+    extent, is_ordered = const_int(tensor_of(x).shape[along]), tensor_of(x).dtype is not BOOL
+    if wanted == (1,) and extent and is_largest and is_ordered:  # a reduction each, for which a NaN is the largest, too
+        return greatest(x, along, keepdims=True), argmax(x, along, keepdims=True)
+    found = TOPK(x, *used, attrs=TopkAttrs(wanted[0], along, is_largest))
     return TupleGet(found, 0), TupleGet(found, 1)

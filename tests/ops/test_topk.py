@@ -131,3 +131,14 @@ def test_misuse_is_refused(ops):
         nn.topk(x, 1, 2)
     with pytest.raises(TypeInferenceError, match="x must be of float"):
         nn.topk(ops.var((3,), "bool"), 1)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8", "uint32", "int64"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_largest_alone_is_found_by_reductions(ops, kind, axis):
+    x = np.random.default_rng(axis).integers(0, 9, (5, 7, 33)).astype(kind)
+    if x.dtype.kind == "f":
+        x[2, 3, 4] = x[2, 3, 30] = x[4, 3, 4] = np.nan
+    values, places = nn.topk(ops.var(x.shape, kind), 1, axis)
+    assert (values.op.name, places.op.name) == ("max", "argmax")
+    check(ops, x, 1, axis, True)
