@@ -23,8 +23,12 @@ from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import broadcast_shapes, normalize_axis, tensor_argument
 from ..definition.strategy import register_compute
+from .concatenate import concatenate
 
 GROUP = OpGroup.SHAPES
+
+CONCATENATED = (2, 3, 4)
+"""How often rows are repeated by a concatenation; of more parts it takes longer."""
 
 
 @dataclass(frozen=True)
@@ -191,14 +195,24 @@ def stretched_to_extents(x: Node, shape: Sequence[int | Expr], of: Iterable[Node
 def tile(x: Node, repeats: Sequence[int]) -> Call:
     """x repeated along each axis; missing repeats, in front, are 1."""
     given = integer_list(repeats, "repeats")
-    return TILE(x, attrs=TileAttrs((1,) * (tensor_of(x).ndim - len(given)) + given))
+    return _tiled(x, (1,) * (tensor_of(x).ndim - len(given)) + given, ())
 
 
 def tile_by_extents(x: Node, repeats: Sequence[int | Expr], of: Iterable[Node]) -> Call:
     """x repeated along each axis, as often as numbers say, or formulas over dimensions that tensors among ``of`` have
     by themselves."""
-    formulas, used = as_formulas(repeats, of)
-    return TILE(x, *used, attrs=TileAttrs(formulas))
+    return _tiled(x, *as_formulas(repeats, of))
+
+
+def _tiled(x: Node, repeats: tuple[int | str, ...], used: Sequence[Node]) -> Call:
+    """Rows that are repeated a few times are a concatenation, whose elements no remainder finds."""
+    extents = [const_int(extent) for extent in tensor_of(x).shape]
+    along = next((k for k in reversed(range(len(extents))) if extents[k] != 1), None)
+    if along is None or len(repeats) != len(extents) or not extents[along] or repeats[along] not in CONCATENATED:
+        return TILE(x, *used, attrs=TileAttrs(repeats))
+    rows = concatenate([x] * int(repeats[along]), along)
+    others = (*repeats[:along], 1, *repeats[along + 1 :])
+    return rows if all(times == 1 for times in others) else TILE(rows, *used, attrs=TileAttrs(others))
 
 
 def repeat(x: Node, times: int, axis: int) -> Node:

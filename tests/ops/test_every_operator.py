@@ -391,7 +391,7 @@ WITH_ATTRIBUTES = {
     "broadcast_to": ({"shape": (2, 1, 4, 3)}, lambda x: np.broadcast_to(x, (2, 5, 4, 3))),
     "expand_dims": ({"axes": (0, 2)}, lambda x: np.expand_dims(x, (0, 2))),
     "reshape": ({"shape": (4, -1)}, lambda x: x.reshape(4, -1)),
-    "tile": ({"repeats": (2, 1, 3)}, lambda x: np.tile(x, (2, 1, 3))),
+    "tile": ({"repeats": (2, 1, 5)}, lambda x: np.tile(x, (2, 1, 5))),
     "trilu": ({"k": 1, "upper": False}, lambda x: np.tril(x, 1)),
     "strided_slice": ({"starts": [4, 1], "ends": [-6, 9], "axes": [0, 2], "steps": [-2, 1]}, lambda x: x[4::-2, :, 1:]),
     "pad": ({"before": (1, 0, 2), "after": (0, 3, 1), "value": 7.0},

@@ -78,6 +78,23 @@ def test_few_rows_or_columns_have_implementations_of_their_own(ops, case, kind):
     np.testing.assert_array_equal(ops.apply(op, x, y, native=True, target=TARGET), wanted)  # exact in float32, too
 
 
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "name"),
+    [
+        (64, 2048, 7, "matmul.dots"),
+        (64, 2048, 8, "matmul.dots"),
+        (64, 2048, 9, "matmul.paneled"),  # vectors of columns are full enough
+        (64, 64, 7, "matmul.paneled"),  # to add the lanes takes longer
+        (8, 2048, 7, "matmul.paneled"),  # it is not worth it to turn the right factor over
+    ],
+)
+def test_many_rows_by_some_columns_are_summed_along_the_terms(ops, rows, terms, columns, name):
+    a, b = (rng.normal(size=shape).astype(np.float32) for shape in ((rows, terms), (terms, columns)))
+    call = matmul(ops.var(a.shape), ops.var(b.shape))
+    assert select_implementation(call, CompileSettings(lw.resolve_target("x86-64-v4"))).chosen.name == name
+    np.testing.assert_allclose(ops.apply(matmul, a, b, native=True), a @ b, rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize(
     ("rows", "known", "name"),

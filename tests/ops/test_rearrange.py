@@ -152,6 +152,25 @@ def test_tile(ops, repeats):
         tile(ops.var((2, 3)), (1, 2, 3))
 
 
+@pytest.mark.parametrize(
+    ("shape", "repeats", "name"),
+    [
+        ((3, 33), (1, 2), "concatenate"),
+        ((3, 33, 1), (1, 4, 1), "concatenate"),
+        ((3, 33), (2, 3), "tile"),
+        ((3, 33), (2, 1), "tile"),
+        ((3, 33), (1, 5), "tile"),
+        ((3, 0), (1, 2), "tile"),
+        ((1, 1), (2, 3), "tile"),
+        ((), (), "tile"),
+    ],
+)
+def test_rows_that_are_repeated_a_few_times_are_concatenated(ops, shape, repeats, name):
+    assert tile(ops.var(shape), repeats).op.name == name
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    np.testing.assert_array_equal(ops.apply(tile, x, repeats=repeats), np.tile(x, repeats))
+
+
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_of_pixels(ops, mode):
     x = numbers(2, 12, 2, 3)

@@ -33,11 +33,17 @@ FEW_OPEN_ROWS = 4
 FEW_ROWS_OF_BYTES = 8
 """Of bytes, these are copied as words, and their products are faster in panels."""
 LANES_PER_COLUMN = 6
-"""With more columns than one for so many lanes, vectors of columns are full enough: time was seen to be equal at 5."""
+"""With more columns than one for so many lanes, vectors of columns are full enough for some rows, or for none."""
+LANES_PER_COLUMN_OF_ROWS = 2
+"""The same where so many rows are known that it is worth it to turn the right factor over."""
 LOADED = 3.0
 """How much longer a product takes whose factors are both loaded for it."""
 FOLDED = 20.0
-"""Cycles that it takes to add the lanes of a sum at its end."""
+"""Cycles that it takes to add the lanes of a sum at its end, where those of neighbours are added as vectors."""
+FOLDED_ALONE = 45.0
+"""The same of rows of some columns, fewer than a vector has lanes."""
+ROWS_TO_TURN_FOR = 16
+"""How many rows these are."""
 LEAST_VECTORS = 2
 """Fewer vectors along the reduction than this are hardly worth the sum over lanes at their end."""
 
@@ -124,7 +130,7 @@ def add_dots(strategy: OpStrategy, product: MatrixProduct, target: Target) -> No
         return
     rows, columns = product.left.shape[-2], product.result.shape[-1]
     few, many = (rows, columns) if product.transposed else (columns, rows)
-    small, large = _tile(const_int(few), const_int(many), target)
+    small, large = _tile(const_int(few), const_int(many), product.transposed, target)
     tile = (small, large) if product.transposed else (large, small)
     dots = Dots(*tile, lanes, product.transposed)
     cost = _cost(product, lanes, target)
@@ -143,20 +149,24 @@ def _cost(product: MatrixProduct, lanes: int, target: Target) -> float:
         return moved([large])
     sums = elements_of(product.result.shape)
     shown = sums // count * (count - 1)
-    return product.moved() + FOLDED * shown + LOADED * shown * product.reduction_extent / (lanes * target.fma_per_cycle)
+    is_wide = not product.transposed and count > max(1, lanes // LANES_PER_COLUMN)
+    folded = FOLDED_ALONE * sums if is_wide else FOLDED * shown
+    return product.moved() + folded + LOADED * shown * product.reduction_extent / (lanes * target.fma_per_cycle)
 
 
 def _most(product: MatrixProduct, lanes: int) -> int:
     """How many rows, or columns, are few."""
     if not product.transposed:
-        return max(1, lanes // LANES_PER_COLUMN)
+        turns = (const_int(product.left.shape[-2]) or 0) >= ROWS_TO_TURN_FOR
+        return max(1, lanes // (LANES_PER_COLUMN_OF_ROWS if turns else LANES_PER_COLUMN))
     if product.is_open:
         return FEW_OPEN_ROWS
     return FEW_ROWS_OF_BYTES if is_byte(product.right.dtype) else FEW_ROWS
 
 
-def _tile(few: int | None, many: int | None, target: Target) -> tuple[int, int]:
-    """Extents that divide those of the result; its sums take a quarter of the registers."""
-    sums = target.vector_registers // 4
+def _tile(few: int | None, many: int | None, transposed: bool, target: Target) -> tuple[int, int]:
+    """Extents that divide those of the result; its sums take a quarter of the registers, those of few columns half of
+    them, so that a row is read once."""
+    sums = target.vector_registers // (4 if transposed else 2)
     small = largest_divisor(few, sums // 2)
     return small, largest_divisor(many, sums // small)
