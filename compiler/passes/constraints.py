@@ -103,7 +103,8 @@ def _question(call: Call) -> _Question:
 
 def _changed(function: Function, is_body: bool, holding: set[_Question], types: Inferences) -> Function | None:
     """The function changed so that the first call holds that does not for all dimensions; None if all of them do. Those
-    that do are added to ``holding``, so that calls which a change leaves as they are are not asked again."""
+    that do are added to ``holding``, and assumptions that are left to runs, so that calls which a change leaves as they
+    are are not asked again."""
     given = frozenset(() if is_body else symbols_of(p.type for p in function.params))
     for call in _calls(function):
         question = _question(call)
@@ -118,7 +119,10 @@ def _changed(function: Function, is_body: bool, holding: set[_Question], types: 
             continue
         if (change := _equated(function, given, call, problem, types)) is not None:
             return change
-        if call.op is not ASSUME_EXTENT:
+        if call.op is ASSUME_EXTENT:
+            if not is_in_branch(function, call):  # one in a branch may be equated where it stands outside of one, too
+                holding.add(question)
+        else:
             return _solved(function, given, call, _solution(call, symbols, problem.text), types)
     return None
 

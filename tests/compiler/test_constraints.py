@@ -32,6 +32,23 @@ def test_calls_that_a_change_leaves_as_they_are_are_not_asked_again(monkeypatch)
     assert times(16) <= 2.5 * times(8)
 
 
+def test_assumptions_that_are_left_to_runs_are_asked_once(monkeypatch):
+    """Each half has to be as long as a third, which no change says."""
+    asked = []
+    problem_at = call_trials.problem_at
+    monkeypatch.setattr(call_trials, "problem_at", lambda call, values: asked.append(call) or problem_at(call, values))
+
+    def times(pairs):
+        params = [lw.var(f"{name}{k}", (lw.te.var(f"{name}{k}"),)) for k in range(pairs) for name in "ab"]
+        parts = [nn.strided_slice(x, [0], [2**62], [0], [2 + k % 2]) for k, x in enumerate(params)]
+        sums = [nn.add(a, b) for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        asked.clear()
+        constraints.settle_dimensions(lw.Function(params, nn.concatenate(sums, 0)))
+        return len([call for call in asked if call.op.name == "assume_extent"])
+
+    assert 0 < times(16) <= 2.5 * times(8)
+
+
 def test_an_extent_divided_by_another_dimension_asks_for_no_large_one():
     """Two names may be of one dimension, as of the batch of two inputs: beside a large batch of the other, a small one
     leaves nothing."""
