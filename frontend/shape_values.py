@@ -46,13 +46,15 @@ class ShapeValues:
     """The values of nodes that stand for such integers. ``inputs`` tell what dimensions are: those of the model, then
     witnesses of extents that a run computes, which are added as they become part of the model. ``conditions`` are those
     of the branches that are being imported: what becomes an extent in a branch is 0 where that is not taken.
-    ``broadcast`` has, of extents that others broadcast to in a run, those others.
+    ``broadcast`` has, of extents that others broadcast to in a run, those others. ``required`` are conditions on
+    dimensions that each run checks, whatever it computes.
     Mutable: grows while a model is imported."""
 
     def __init__(self, inputs: Sequence[Node]) -> None:
         self.inputs: list[Node] = list(inputs)
         self.conditions: list[Node] = []
         self.broadcast: dict[Expr, tuple[Expr, ...]] = {}
+        self.required: list[Expr] = []
         self.bounds = ValueBounds(self.of)
         self._known: dict[Node, Extents] = {}
         self._told: dict[Expr, None] = {}
@@ -153,13 +155,16 @@ class ShapeValues:
 
     def facts(self, *elements: Any) -> Facts:
         """The facts that no dimension is negative, nor an extent that a tensor of the model has, whatever its formula:
-        that of a convolution is for images that are as large as the window."""
+        that of a convolution is for images that are as large as the window; and what each run checks."""
         expressions = [e for e in elements if isinstance(e, Expr)]
         variables = {v for e in expressions for v in free_vars(e)}
         told = [e for e in self._told if not variables.isdisjoint(free_vars(e))]
         facts = _facts(*expressions, *told)
         for extent in told:
             facts = facts.with_condition(extent >= 0)
+        for condition in self.required:
+            if not variables.isdisjoint(free_vars(condition)):
+                facts = facts.with_condition(condition)
         return facts
 
     def as_data(self, root: Node) -> tuple[Node, list[tuple[Node, Node]]]:

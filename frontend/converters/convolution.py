@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...graph.node import Constant, Node, TupleGet, tensor_of
 from ...ir.constants import const_int
-from ...ir.expr import Expr
+from ...ir.expr import Expr, Var
 from ...ir.simplify import simplify
 from ...ops.definition.arguments import per_axis
 from ...ops.families import global_pool, pool
@@ -74,6 +74,20 @@ def _with_bias(node: OnnxNode, result: Node) -> Node:
     return result if bias is None else add(result, aligned_at(bias, tensor_of(result).ndim, 1))
 
 
+def _require_windows(node: OnnxNode, x: Node, window: Sequence[Expr], options: Mapping[str, Any]) -> None:
+    """Note that an image has a window, which each run checks: so ``(h - 1) / 2 + 1``, as exporters write the rows of a
+    result, is what the convolution gives, ``(h + 1) // 2``. Branches and bodies may not be run."""
+    if node.shapes.conditions or node.shapes.bounds.loops or options["auto_pad"].startswith("SAME"):
+        return
+    spatial = tensor_of(x).shape[2:]
+    pads = per_axis(options["padding"], 2 * len(window), "padding")
+    dilation = per_axis(options["dilation"], len(window), "dilation")
+    for axis, (extent, taps) in enumerate(zip(spatial, window, strict=False)):
+        covered = simplify((taps - 1) * dilation[axis] + 1 - pads[axis] - pads[axis + len(window)])
+        if isinstance(extent, Var) and (const_int(covered) or 0) > 0:
+            node.shapes.required.append(extent >= covered)
+
+
 @converter("Conv", 1, 11, 22)
 def convolution(node: OnnxNode) -> Node:
     """A convolution and its bias, if it has one."""
@@ -87,7 +101,9 @@ def convolution(node: OnnxNode) -> Node:
     if is_depthwise_column(x, weight, options["padding"]):
         row, filters = column_as_row(x), column_as_row(weight)
         return row_as_column(_with_bias(node, conv.conv(row, filters, groups=groups, **turned(options))))
-    return _with_bias(node, conv.conv(x, weight, groups=groups, **options))
+    made = conv.conv(x, weight, groups=groups, **options)
+    _require_windows(node, x, window, options)
+    return _with_bias(node, made)
 
 
 @converter("ConvTranspose", 1, 11, 22)

@@ -112,3 +112,25 @@ def test_a_forest_reads_the_columns_that_it_asks_for():
         same(compiled([x]), [np.where(x[:, 2:3] <= 0.5, 1.0, -2.0).astype(np.float32)])
     with pytest.raises(lw.RuntimeArgumentError):
         compiled([floats(2, 2)])
+
+
+def test_rows_of_a_convolution_as_exporters_write_them_are_what_it_gives():
+    """``(h - 1) / 2 + 1`` is 1 for no rows, where the convolution would give none; but it has a row to read."""
+    numbers = {"one": np.array([1]), "two": np.array([2]), "three": np.array([3]), "w": WEIGHTS["w"]}
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1], strides=[2, 2]),
+        *(node("Shape", ["x"], [name], start=k, end=k + 1) for k, name in enumerate(("b", "_", "h", "v"))),
+        *(node(kind, [f"{x}{before}", number], [f"{x}{after}"])
+          for x in "hv" for kind, before, number, after in (("Sub", "", "one", "0"), ("Div", "0", "two", "1"),
+                                                            ("Add", "1", "one", "2"))),
+        node("Concat", ["b", "two", "three", "h2", "v2"], ["shape"], axis=0), node("Reshape", ["c", "shape"], ["y"]),
+    ]  # fmt: skip
+    made = model(nodes, {"x": (FLOAT, ["b", 4, "h", "v"])}, ["y"], numbers)
+    assert "assume_extent" not in str(lw.from_onnx(made))
+    runs = engine(made)
+    for rows, columns in ((5, 6), (1, 2), (2, 1)):
+        x = floats(2, 4, rows, columns)
+        same(runs([x]), onnx_evaluator(made).run(None, {"x": x}))
+    with pytest.raises(lw.RuntimeArgumentError, match="h should be at least 1"):
+        runs([floats(2, 4, 0, 6)])
