@@ -48,6 +48,21 @@ def test_matrices(rows, precision):
         )
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns", "turned"), [(16, None, True), (12, None, False), (16, 65, True), (17, 65, False)]
+)
+def test_few_rows_beside_many_are_what_is_copied(rows, columns, turned):
+    """As the channels of an image that meet what all its pixels are to each other."""
+    extents = (lw.te.var("n"),) * 2 if columns is None else (columns, 80)
+    check(
+        [(2, rows, extents[1]), (2, *extents)],
+        lambda x, w: nn.matmul(x, nn.transpose(w, (0, 2, 1))),
+        lambda x, w: x @ w.swapaxes(-1, -2),
+        ["batch_matmul", *(["transpose"] if turned else [])],
+        given=[(2, rows, 70), (2, 70, 70)] if columns is None else None,
+    )
+
+
 @pytest.mark.parametrize("rows", [1, 5, 40])
 @pytest.mark.parametrize("batch", [(3,), (2, 3), (2, 1, 3)])
 def test_batches_of_matrices(batch, rows):
