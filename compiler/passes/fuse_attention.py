@@ -4,6 +4,8 @@ softmax(scale · q · kᵀ + mask) · v = attention(q, k, v, mask, scale)
     transpose(x, BSHD → BHSD) as q, k and v: attention(x…, layout="BSHD"), and the result is transposed
     transpose(x, SBHD → BHSD) as k and v, which are states: attention(q, x…, key_layout="SBHD"), q in either layout
     reshape(broadcast(x, BG1SD → BGRSD)) as k and v, heads repeated: attention(q, x…), which shares heads of x
+    of rank 3, heads of few elements that are batches: attention of one head
+    v · transpose(softmax(…)), rank 3, as of pixels and their channels: transpose(attention(q, k, transpose(v)))
 
 The scale may be a factor or a divisor of q, of k, of both or of their product. Where all scores of a row are -inf,
 softmax gives NaN and attention 0; see ``ops/attention``.
@@ -20,8 +22,10 @@ from ...base.dataclass import dataclass
 from ...graph.node import Call, Constant, Function, Node, tensor_of
 from ...graph.visit import inputs, post_order, rewrite, users, with_inputs
 from ...ir.constants import ONE, const_int
+from ...ir.expr import Expr
 from ...ops.definition.registry import Op, get_op
 from ...ops.families.attention.attention import attention
+from ...ops.families.reshape import expand_dims, squeeze
 from ...ops.families.transpose import transpose
 from .transposes import simplify_transpose
 
@@ -32,6 +36,10 @@ SWAPPED = (0, 2, 1, 3)
 """From [batch, sequence, head, size] to [batch, head, sequence, size], and back."""
 TURNED = (0, 1, 3, 2)
 """From keys to the right factor of their product with queries."""
+TURNED_BATCH = (0, 2, 1)
+"""The same of rank 3."""
+SMALL_HEAD = (32, 64)
+"""So many elements of a key, and of a value, a head has at most where it is of rank 3: products of 256 are faster."""
 FROM_CACHE = (1, 2, 0, 3)
 """From [sequence, batch, head, size], as a cache that grows has it."""
 RESHAPE, EXPAND_DIMS = get_op("reshape"), get_op("expand_dims")
@@ -58,8 +66,8 @@ def _with_attention(root: Node) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """softmax(scale · query · right + mask) · value, with nodes as they were before. ``shared`` are the keys and the
-    values before their heads were repeated, if they were."""
+    """softmax(scale · query · right + mask) · value, with nodes as they were before; or value · what is ``turned`` of
+    that softmax. ``shared`` are the keys and the values before their heads were repeated, if they were."""
 
     query: Node
     right: Node
@@ -68,10 +76,13 @@ class _Found:
     mask: Node | None
     scale: float
     calls: tuple[Call, ...]
+    turned: bool = False
 
     def fused(self, done: Mapping[Node, Node]) -> Node:
         """The call of attention, for what has become of the nodes."""
         mask = None if self.mask is None else done[self.mask]
+        if tensor_of(self.query).ndim == 3:
+            return self._of_one_head(done, mask)
         query, swapped = _behind(self.query, SWAPPED, done)
         sides = (self.right, self.value) if self.shared is None else self.shared
         for order, key_layout in ((SWAPPED, ""), (FROM_CACHE, "SBHD")):
@@ -84,6 +95,16 @@ class _Found:
         key = transpose(done[sides[0]], TURNED) if self.shared is None else done[sides[0]]
         made = self._named(attention(done[self.query], key, done[sides[1]], mask, self.scale))
         return replace(made, value=self.calls[-1].value)
+
+    def _of_one_head(self, done: Mapping[Node, Node], mask: Node | None) -> Node:
+        key, value = transpose(done[self.right], TURNED_BATCH), done[self.value]
+        if self.turned:
+            value = transpose(value, TURNED_BATCH)
+        if mask is not None and tensor_of(mask).ndim == 3:
+            mask = expand_dims(mask, (1,))
+        query, key, value = (expand_dims(x, (1,)) for x in (done[self.query], key, value))
+        made = squeeze(self._named(attention(query, key, value, mask, self.scale)), (1,))
+        return replace(transpose(made, TURNED_BATCH) if self.turned else made, value=self.calls[-1].value)
 
     def _named(self, call: Call) -> Call:
         return replace(call, origin=tuple(name for old in self.calls for name in old.origin))
@@ -100,7 +121,9 @@ def _find(node: Node, used_by: Users) -> _Found | None:
     if not isinstance(node, Call) or node.op is not MATMUL:
         return None
     weights, value = node.args
-    if not _is(weights, SOFTMAX) or weights.attrs.axes != (3,):
+    if turned := (_is(value, TRANSPOSE) and value.attrs.axes == TURNED_BATCH and len(used_by[value]) == 1):
+        weights, value = value.args[0], weights
+    if not _is(weights, SOFTMAX) or weights.attrs.axes != (tensor_of(weights).ndim - 1,):
         return None
     if len(used_by[weights]) > 1 or len(used_by[weights.args[0]]) > 1:
         return None
@@ -109,7 +132,7 @@ def _find(node: Node, used_by: Users) -> _Found | None:
         if _is(product, MATMUL) and len(used_by[product]) == 1:
             (query, before), (right, factor) = (_unscaled(side) for side in product.args)
             shared = _shared_heads(right, value)
-            found = _Found(query, right, value, shared, mask, scale * before * factor, (product, weights, node))
+            found = _Found(query, right, value, shared, mask, scale * before * factor, (product, weights, node), turned)
             if _fits(found, product, weights):
                 return found
     return None
@@ -178,12 +201,19 @@ def _before_repeating(node: Node) -> Node | None:
 def _fits(found: _Found, product: Call, weights: Call) -> bool:
     """Whether all have the same batches and heads, and the mask leaves the scores their shape."""
     query, right, value = (tensor_of(n) for n in (found.query, found.right, found.value))
-    if query.ndim != 4 or product.type is not weights.type:
+    if query.ndim not in (3, 4) or product.type is not weights.type or (found.turned and query.ndim == 4):
         return False
-    return all(
-        other.ndim == 4 and all(a is b for a, b in zip(query.shape[:2], other.shape[:2], strict=True))
-        for other in (right, value)
-    )
+    if any(other.ndim != query.ndim for other in (right, value)):
+        return False
+    if query.ndim == 3 and not _has_small_heads(query.shape[2], value.shape[1 if found.turned else 2]):
+        return False
+    batches = (zip(query.shape[:-2], other.shape[:-2], strict=True) for other in (right, value))
+    return all(a is b for pairs in batches for a, b in pairs)
+
+
+def _has_small_heads(*sizes: Expr) -> bool:
+    numbers = map(const_int, sizes)
+    return all(number is not None and number <= most for number, most in zip(numbers, SMALL_HEAD, strict=True))
 
 
 def _is(node: Node, op: Op) -> TypeGuard[Call]:

@@ -199,3 +199,39 @@ def test_a_mask_that_a_model_makes_of_the_lowest_number_leaves_rows_their_mean()
     raw = np.exp((arrays[0][1] @ arrays[1][1].swapaxes(1, 2) / 4)[..., :3].astype(np.float64))
     weights = raw / raw.sum(-1, keepdims=True)
     np.testing.assert_allclose(found[1], weights @ arrays[2][1, :, :3], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", [None, (3, 5, 7), (1, 5, 7), (5, 7), (7,)])
+@pytest.mark.parametrize("of_channels", [False, True])
+def test_heads_that_are_batches(of_channels, mask):
+    """As models multiply them with batches of matrices; or pixels, whose values have the channels first."""
+    n, m = (lw.te.var("n"), lw.te.var("m")) if mask is None else (5, 7)
+    kinds = [(3, n, 8), (3, 8, m), (3, 16, m) if of_channels else (3, m, 16), mask or (1,)]
+    q, k, v, b = params = [lw.var(name, shape, "float32") for name, shape in zip("qkvb", kinds, strict=True)]
+    scores = nn.divide(nn.matmul(q, k), scalar(2))
+    weights = nn.softmax(scores if mask is None else nn.add(scores, b), -1)
+    products = nn.matmul(v, nn.transpose(weights, (0, 2, 1))) if of_channels else nn.matmul(weights, v)
+    made, calls = fused(nn.add(products, b) if mask is None else products, *params)
+    assert names(calls).count("nn.attention" if mask is None else "nn.masked_attention") == 1
+    assert "softmax" not in names(calls)
+    arrays = [
+        rng.standard_normal([{"n": 5, "m": 7}.get(str(e), e) for e in shape]).astype(np.float32) for shape in kinds
+    ]
+    x = arrays[0] @ arrays[1] / 2 + (0 if mask is None else arrays[3])
+    e = np.exp(x - x.max(-1, keepdims=True))
+    e /= e.sum(-1, keepdims=True)
+    wanted = arrays[2] @ e.swapaxes(1, 2) if of_channels else e @ arrays[2]
+    (found,) = lw.Engine(lw.compile(made, "x86-64-v3", jobs=1))(arrays)
+    np.testing.assert_allclose(found, wanted + (arrays[3] if mask is None else 0), rtol=1e-5, atol=1e-5)
+
+
+def test_heads_that_are_batches_stay_where_they_are_large_or_the_weights_are_read():
+    q, k, v = (
+        lw.var(name, shape, "float32") for name, shape in zip("qkv", [(3, 5, 8), (3, 8, 7), (3, 7, 16)], strict=True)
+    )
+    weights = nn.softmax(nn.matmul(q, k), -1)
+    assert "softmax" in names(fused(Tuple((nn.matmul(weights, v), weights)), q, k, v)[1])
+    wide = lw.var("wide", (3, 7, 65), "float32")
+    assert "softmax" in names(fused(nn.matmul(weights, wide), q, k, wide)[1])
+    thick = [lw.var(name, shape, "float32") for name, shape in zip("qk", [(3, 5, 33), (3, 33, 7)], strict=True)]
+    assert "softmax" in names(fused(nn.matmul(nn.softmax(nn.matmul(*thick), -1), v), *thick, v)[1])
