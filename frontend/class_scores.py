@@ -87,7 +87,7 @@ def float_matrix(node: OnnxNode, *kept: DType) -> Node:
     if node.rank not in (1, 2):
         raise ModelError(f"{node}: it takes a matrix or a vector, found {node.type()}")
     x = node[0] if node.rank == 2 else expand_dims(node[0], 0)
-    return x if tensor_of(x).dtype in kept else cast(x, FLOAT32)
+    return x if tensor_of(x).dtype in (FLOAT32, *kept) else cast(x, FLOAT32)
 
 
 def number(value: float, like: Node) -> Constant:

@@ -33,6 +33,7 @@ from .share_constants import share_constants
 from .share_widened import share_widened
 from .simplify_inference import simplify_inference
 from .sink_dequantize import sink_dequantize
+from .slice_known_columns import slice_known_columns
 from .split_elementwise import split_elementwise
 from .split_products import split_products
 from .tabulate_bytes import tabulate_bytes
@@ -78,7 +79,7 @@ def run_graph_passes(
         function = timed(frame_signals, timed(convolve_transposed, timed(fuse_attention, function)))
     if not options.is_direct:
         function = timed(average_first, function)
-    function = timed(share_constants, timed(split_products, function))
+    function = timed(share_constants, timed(slice_known_columns, timed(split_products, function)))
     plans = settings.layouts == "plan"
     if plans:
         function = timed(write_out_attention, function, settings)
