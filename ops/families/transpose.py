@@ -35,6 +35,9 @@ GROUP = OpGroup.SHAPES
 MOST_LANES = 16
 """Of narrow elements, vectors are shorter than they could be: tiles of whole ones would be many instructions."""
 
+NARROW_LANES = 4
+"""Vectors of tiles with a side that is shorter than usual ones: more of them fill such a side but for a little."""
+
 MOST_INTERLEAVED = 4
 """So many vectors at most are shuffled into each one that is written."""
 
@@ -79,6 +82,11 @@ class AxisRuns:
         """How long the runs of the result are, as far as is known."""
         return [const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in self.runs]
 
+    def sides(self, result: TensorType) -> tuple[int | None, int | None]:
+        """How long the rows of the source and those of the result are, as far as is known."""
+        lengths = dict(zip(self.runs, self.lengths(result), strict=True))
+        return lengths[self.in_source[-1]], lengths[self.runs[-1]]
+
     def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> RearrangedStages:
         """The definition, of a source whose runs are axes: it is inlined."""
         (x,) = inputs
@@ -106,11 +114,15 @@ class TiledTranspose:
     runs: AxisRuns
     lanes: int
 
+    @classmethod
+    def of(cls, runs: AxisRuns, result: TensorType, lanes: int) -> TiledTranspose:
+        """Tiles of vectors of so many lanes, or of short ones where a side is known to be shorter."""
+        is_narrow = any(extent is not None and extent < lanes for extent in runs.sides(result))
+        return cls(runs, min(lanes, NARROW_LANES) if is_narrow else lanes)
+
     def fills(self, result: TensorType) -> bool:
         """Whether both sides of a tile are as long as vectors, as far as is known."""
-        lengths = dict(zip(self.runs.runs, self.runs.lengths(result), strict=True))
-        sides = lengths[self.runs.in_source[-1]], lengths[self.runs.runs[-1]]
-        return all(extent is None or extent >= self.lanes for extent in sides)
+        return all(extent is None or extent >= self.lanes for extent in self.runs.sides(result))
 
     def schedule(self, attrs: TransposeAttrs, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
         """The schedule of the definition: a square tile is read along the rows of the source, turned in registers, and
@@ -196,11 +208,12 @@ def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, targe
     kind = tensor_argument(result, "result")
     if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1 and 0 not in map(const_int, kind.shape):
         runs, lanes = AxisRuns(_runs(attrs.axes), attrs.axes), min(target.lanes(kind.dtype), MOST_LANES)
-        tiled, interleaved = TiledTranspose(runs, lanes), InterleavedTranspose(runs, lanes)
+        tiled, interleaved = TiledTranspose.of(runs, kind, lanes), InterleavedTranspose(runs, lanes)
+        fills_whole = tiled.fills(kind) and tiled.lanes == lanes
+        with strategy.specialized(clause("few long rows", interleaved.serves(kind) and not fills_whole)):
+            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved")
         with strategy.specialized(clause("tiles fill vectors", tiled.fills(kind))):
             strategy.add_implementation(runs.compute, tiled.schedule, "transpose.tiled")
-        with strategy.specialized(clause("few long rows", interleaved.serves(kind))):
-            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved")
     strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic")
     return strategy
 
