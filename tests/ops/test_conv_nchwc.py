@@ -283,3 +283,15 @@ def test_a_depthwise_row_reads_each_vector_once_and_spills_nothing(window):
     assert loop.count("vfmadd") == 14 * window
     assert len(re.findall(r"(vmovup|vfmadd).*\(", loop)) <= 14 + window
     assert "(%rsp)" not in loop
+
+
+@pytest.mark.parametrize(("window", "steps"), [((2, 2), 4), ((1, 2), 64), ((2, 3), 3)])
+def test_the_loop_around_filter_vectors_has_no_two_iterations(window, steps):
+    """LLVM copies and spills the sums of a tile in a loop of two."""
+    x, w = lw.var("x", (1, 32, 18, 18)), lw.var("w", (1, 32, *window, 32))
+    library = lw.compile(lw.Function([x, w], conv2d(x, w, kernel_layout="OIHW32o")), target="x86-64-v4")
+    lines = library.functions[0].loop_ir.splitlines()
+    step = next(k for k, line in enumerate(lines) if re.search(r"_reg\[0\] = \S+_reg\[0\] \+", line))
+    depths = [len(line) - len(line.lstrip()) for line in lines]
+    around = next(lines[k] for k in reversed(range(step)) if depths[k] < depths[step])
+    assert around.endswith(f" in range({steps}):")
