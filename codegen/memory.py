@@ -15,22 +15,20 @@ from ..ir.buffer import Buffer
 from ..ir.constants import const_int
 from ..ir.expr import Const, Expr, Var
 from .byte_lookup import is_byte_table, look_up
-from .facts import IndexFacts, add, as_ramp, flat_index, known_lanes, lane_offsets, multiply
+from .facts import IndexFacts, add, as_ramp, flat_index, lane_offsets, multiply
 from .joined_bytes import MOST_BYTES, JoinedBytes
 from .lane_compare import LaneMasks
-from .lanes import Splat
+from .masked_access import masked_load, masked_store, zeros
 from .masked_pieces import pieces_of
-from .narrow_stores import kept_narrow
+from .near_lanes import MAX_SHUFFLED_STRIDE, first_whole_vector, lanes_behind_mask, lies_inside, shuffled_lanes
 from .types import (
     I1,
     I8,
     I32,
     I64,
     PTR,
-    Poison,
     call_intrinsic,
     concatenated,
-    int_or_float,
     lanes_of,
     memory_element,
     memory_type,
@@ -40,8 +38,6 @@ from .types import (
     vector_of,
     with_element,
 )
-
-MAX_SHUFFLED_STRIDE = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,33 +143,14 @@ class MemoryEmitter:
         pointer, align = self._address(buffer, index, inbounds=mask is None)
         if mask is None:
             return self.builder.load(pointer, align=align, typ=kind)
-        return self._masked_load(pointer, kind, align, mask)
+        return masked_load(self.builder, pointer, kind, align, mask)
 
     def _store_single(self, buffer: Buffer, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
         pointer, align = self._address(buffer, index, inbounds=mask is None)
         if mask is None:
             self.builder.store(value, pointer, align=align)
         else:
-            self._masked_store(pointer, value, align, mask)
-
-    def _masked_load(
-        self, pointer: llvm_ir.Value, kind: llvm_ir.Type, align: int, mask: llvm_ir.Value
-    ) -> llvm_ir.Value:
-        if not isinstance(kind, llvm_ir.VectorType):
-            single = self._masked_load(pointer, llvm_ir.VectorType(kind, 1), align, _one_lane(self.builder, mask))
-            return self.builder.extract_element(single, llvm_ir.Constant(I64, 0))
-        mask = splat(self.builder, mask, kind.count) if lanes_of(mask) != kind.count else mask
-        args = [pointer, llvm_ir.Constant(I32, align), mask, _zeros(kind)]
-        return call_intrinsic(self.builder, "masked.load", [kind, PTR], kind, args)
-
-    def _masked_store(self, pointer: llvm_ir.Value, value: llvm_ir.Value, align: int, mask: llvm_ir.Value) -> None:
-        if not isinstance(value.type, llvm_ir.VectorType):
-            value, mask = _one_lane(self.builder, value), _one_lane(self.builder, mask)
-        mask = splat(self.builder, mask, value.type.count) if lanes_of(mask) != value.type.count else mask
-        if self._target.has("avx512f"):
-            value, mask = kept_narrow(self.builder, value, mask)
-        args = [value, pointer, llvm_ir.Constant(I32, align), mask]
-        call_intrinsic(self.builder, "masked.store", [value.type, PTR], llvm_ir.VoidType(), args)
+            masked_store(self.builder, self._target, pointer, value, align, mask)
 
     # Vectors of elements.
 
@@ -191,15 +168,15 @@ class MemoryEmitter:
         assert start is not None  # they are words of memory
         pointer, align = self._address(words.buffer, add(words.base, _index_constant(start)), inbounds=mask is None)
         if mask is not None:
-            return self._masked_load(pointer, kind, align, mask)
+            return masked_load(self.builder, pointer, kind, align, mask)
         return self.builder.load(pointer, align=align, typ=kind)
 
     def _load_bytes(self, words: JoinedBytes, offsets: Sequence[int | None]) -> llvm_ir.Value:
         """Some bytes of words: a load, or two that overlap, of what they span, and shuffles."""
         known = [at for at in offsets if at is not None]
-        zeros = _zeros(llvm_ir.VectorType(I8, len(offsets)))
+        nothing = zeros(llvm_ir.VectorType(I8, len(offsets)))
         if not known:
-            return zeros
+            return nothing
         begin, span = min(known), max(known) - min(known) + 1
         size = min(1 << (span.bit_length() - 1), MOST_BYTES)
         starts = [begin] if span == size else [begin, begin + span - size]
@@ -212,7 +189,7 @@ class MemoryEmitter:
         if len(known) == len(offsets):
             return found
         order = [len(offsets) + k if at is None else k for k, at in enumerate(offsets)]
-        return shuffle(self.builder, found, zeros, order)
+        return shuffle(self.builder, found, nothing, order)
 
     def _load_lanes(
         self, buffer: Buffer, index: Expr, mask: llvm_ir.Value | None, condition: Expr | None
@@ -258,7 +235,7 @@ class MemoryEmitter:
     def _load_near(self, buffer: Buffer, base: Expr, offsets: Sequence[int]) -> llvm_ir.Value:
         """Lanes at known distances that a few vectors span, such as each element twice: their loads, and shuffles."""
         lanes = len(offsets)
-        begin = _first_whole_vector(buffer, base, offsets)
+        begin = first_whole_vector(buffer, base, offsets)
         if begin is None:
             begin, size = min(offsets), max(offsets) - min(offsets) + 1
         else:
@@ -279,7 +256,7 @@ class MemoryEmitter:
         """Lanes as ``lane_offsets`` gives them, where whole vectors of the buffer have them all: as few as other loads
         would be, or of memory that is small and was written vector by vector, which need not leave the registers."""
         near = lane_offsets(index) if abs(stride) <= MAX_SHUFFLED_STRIDE else None
-        begin = None if near is None else _first_whole_vector(buffer, *near)
+        begin = None if near is None else first_whole_vector(buffer, *near)
         if near is None or begin is None:
             return None
         lanes, offsets = len(near[1]), near[1]
@@ -301,7 +278,7 @@ class MemoryEmitter:
             pointer, align = self._address(buffer, add(base, _index_constant(piece.start)), inbounds=False)
             kind = llvm_ir.VectorType(memory_element(buffer.dtype), piece.size)
             read = [self.masks.of_lanes(condition, mask, lanes) for lanes in piece.turns]
-            loaded = self._masked_load(pointer, kind, align, reduce(self.builder.or_, read))
+            loaded = masked_load(self.builder, pointer, kind, align, reduce(self.builder.or_, read))
             places = [offset - piece.start for offset in offsets]
             if result is None:
                 result = shuffle(self.builder, loaded, loaded, [at if at < piece.size else 0 for at in places])
@@ -319,7 +296,7 @@ class MemoryEmitter:
         kind = vector_of(memory_element(buffer.dtype), lanes)
         pointer, align = self._address(buffer, base, inbounds=mask is None)
         if mask is not None:
-            return self._masked_load(pointer, kind, align, mask)
+            return masked_load(self.builder, pointer, kind, align, mask)
         result = self.builder.load(pointer, align=align, typ=kind)
         if stride == 1:
             return result
@@ -369,7 +346,7 @@ class MemoryEmitter:
         pointers = self._lane_pointers(buffer, index, inbounds=mask is None)
         everywhere = splat(self.builder, llvm_ir.Constant(I1, 1), kind.count)
         align = llvm_ir.Constant(I32, buffer.dtype.storage_bytes)
-        args = [pointers, align, everywhere if mask is None else mask, _zeros(kind)]
+        args = [pointers, align, everywhere if mask is None else mask, zeros(kind)]
         return call_intrinsic(self.builder, "masked.gather", [kind, pointers.type], kind, args)
 
     def _scatter(self, buffer: Buffer, index: Expr, value: llvm_ir.Value, mask: llvm_ir.Value | None) -> None:
@@ -382,60 +359,3 @@ class MemoryEmitter:
 
 def _index_constant(number: int) -> Expr:
     return Const(number, INDEX)
-
-
-def _zeros(kind: llvm_ir.Type) -> llvm_ir.Constant:
-    return Splat(int_or_float(kind.element, 0, 1), kind.count)
-
-
-def _one_lane(builder: llvm_ir.IRBuilder, value: llvm_ir.Value) -> llvm_ir.Value:
-    return builder.insert_element(Poison(llvm_ir.VectorType(value.type, 1)), value, llvm_ir.Constant(I64, 0))
-
-
-def lanes_behind_mask(buffer: Buffer, index: Expr, condition: Expr) -> tuple[Expr, tuple[int, ...]] | None:
-    """Lanes as ``lane_offsets`` gives them, for a masked load of elements that are no neighbours, which would be a
-    gather. None unless a few vectors span these elements and may be read whole: all lanes are inside the buffer, or it
-    is known which ones the mask hides. These are put where one is that it does not hide."""
-    near, ramp, shown = lane_offsets(index), as_ramp(index), known_lanes(condition)
-    if near is None or (ramp is not None and const_int(ramp[1]) in (-1, 0, 1)):
-        return None
-    base, offsets = near
-    if shown is not None and any(shown):
-        seen = offsets[shown.index(True)]
-        offsets = tuple(offset if is_shown else seen for offset, is_shown in zip(offsets, shown, strict=True))
-    elif not _all_inside(buffer, base, offsets):
-        return None
-    return (base, offsets) if _few_vectors_span(offsets) else None
-
-
-def lies_inside(buffer: Buffer, index: Expr) -> bool:
-    """Whether all lanes are known to be inside of a buffer."""
-    near = lane_offsets(index)
-    return near is not None and _all_inside(buffer, *near)
-
-
-def _all_inside(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> bool:
-    start, extent = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None
-    return start is not None and extent is not None and 0 <= start + min(offsets) <= start + max(offsets) < extent
-
-
-def _few_vectors_span(offsets: Sequence[int]) -> bool:
-    return max(offsets) - min(offsets) < MAX_SHUFFLED_STRIDE * len(offsets)
-
-
-def shuffled_lanes(index: Expr, masked: bool) -> tuple[Expr, tuple[int, ...]] | None:
-    """Lanes as ``lane_offsets`` gives them, if they are loaded as the few vectors that span them, and shuffled."""
-    ramp = as_ramp(index)
-    if ramp is not None and (not masked or const_int(ramp[1]) in (-1, 0, 1)):
-        return None
-    near = lane_offsets(index)
-    return near if near is not None and _few_vectors_span(near[1]) else None
-
-
-def _first_whole_vector(buffer: Buffer, base: Expr, offsets: Sequence[int]) -> int | None:
-    """Where the whole vectors of a buffer that have all these elements begin, seen from ``base``, if that is known."""
-    at, extent, lanes = const_int(base), const_int(buffer.shape[0]) if len(buffer.shape) == 1 else None, len(offsets)
-    if at is None or extent is None:
-        return None
-    begin, end = (at + min(offsets)) // lanes * lanes, (at + max(offsets)) // lanes * lanes + lanes
-    return begin - at if end <= extent else None

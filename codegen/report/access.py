@@ -9,7 +9,7 @@ from ...ir.contents import free_vars
 from ...ir.expr import Expr, Var
 from ...ir.linear import linear_of
 from ..facts import as_ramp, flat_index
-from ..memory import MAX_SHUFFLED_STRIDE, lanes_behind_mask, shuffled_lanes
+from ..near_lanes import MAX_SHUFFLED_STRIDE, lanes_behind_mask, shuffled_lanes
 from .lowered import PlacedStore
 
 
