@@ -16,7 +16,8 @@ from .contents import reads_memory
 from .counterexamples import Examples
 from .expr import Binary, Compare, CompareOp, Const, Expr, ExprLike, Logical, Unary, Var
 from .interval import EVERYTHING, Interval, IntervalAnalysis
-from .linear import Factors, Linear, expr_of, linear_of, monomial_key, term_expr
+from .linear import Factors, Linear, linear_of, monomial_key
+from .linear_expr import expr_of, term_expr
 from .makers import as_index
 from .modular import Congruence, ModularAnalysis
 from .proof_search import Search

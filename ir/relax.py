@@ -27,7 +27,8 @@ from .expr import (
     Var,
 )
 from .facts import NO_FACTS, Facts, negate
-from .linear import Linear, Term, expr_of, linear_of, monomial_key
+from .linear import Linear, Term, linear_of, monomial_key
+from .linear_expr import expr_of
 from .makers import maximum, minimum
 from .simplify import simplify
 

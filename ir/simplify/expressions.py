@@ -9,7 +9,8 @@ from ...base.dtype import BOOL
 from ..constants import FALSE, TRUE, const
 from ..expr import Broadcast, Const, Expr, IfThenElse, Let, Load, Logical, LogicalOp, Reduce, Select, Unary, Var
 from ..facts import Facts
-from ..linear import atoms_of, expr_of, has_form, linear_of, replace_atoms
+from ..linear import atoms_of, has_form, linear_of
+from ..linear_expr import expr_of, replace_atoms
 from ..makers import broadcast_to
 from ..visit import Node, children, with_children
 from .apply import apply_rules

@@ -14,7 +14,8 @@ from ..constants import const
 from ..expr import Binary, Compare, Const, Expr
 from ..facts import Facts
 from ..interval import range_of
-from ..linear import Linear, Term, expr_of, linear_of, monomial_key, without_factors
+from ..linear import Linear, Term, linear_of, monomial_key, without_factors
+from ..linear_expr import expr_of
 from ..modular import modulus_of
 from ..scalar import wrap
 

@@ -18,7 +18,8 @@ from ...ir.constants import ONE, TRUE, ZERO, const, const_int
 from ...ir.contents import substitute
 from ...ir.expr import Axis, Compare, Expr, Load, Var
 from ...ir.facts import Facts
-from ...ir.linear import Linear, expr_of, linear_of
+from ...ir.linear import Linear, linear_of
+from ...ir.linear_expr import expr_of
 from ...ir.makers import logical_and
 from ...ir.simplify import simplify
 from ...ir.stmt import If, Stmt, Store

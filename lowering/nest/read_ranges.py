@@ -12,7 +12,8 @@ from ...ir.constants import ONE, ZERO
 from ...ir.contents import free_vars
 from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Reduce, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
-from ...ir.linear import Linear, Term, expr_of, linear_of, without_factors
+from ...ir.linear import Linear, Term, linear_of, without_factors
+from ...ir.linear_expr import expr_of
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits, Range, relax
 from ...ir.simplify import simplify

@@ -9,7 +9,8 @@ from typing import Any, TypeAlias, cast
 from ...ir.buffer import Buffer
 from ...ir.contents import bound_vars, free_vars, substitute
 from ...ir.expr import Binary, Const, Expr, Load, Var
-from ...ir.linear import atoms_of, expr_of, has_form, linear_of, replace_atoms
+from ...ir.linear import atoms_of, has_form, linear_of
+from ...ir.linear_expr import expr_of, replace_atoms
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, If, PrefetchStmt, Stmt, Store, seq
 from ...ir.visit import Node, NodeParts, children, rewrite, with_children, with_views

@@ -12,7 +12,8 @@ from loopwright.ir.build import index_var
 from loopwright.ir.constants import ZERO, const
 from loopwright.ir.contents import substitute
 from loopwright.ir.expr import Binary, Broadcast, Expr, Ramp, Unary, Var
-from loopwright.ir.linear import Linear, atoms_of, expr_of, linear_of, replace_atoms
+from loopwright.ir.linear import Linear, atoms_of, linear_of
+from loopwright.ir.linear_expr import expr_of, replace_atoms
 
 VARS = [index_var(name) for name in "abcd"]
 
