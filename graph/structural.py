@@ -11,7 +11,8 @@ from collections.abc import Hashable
 from dataclasses import fields, is_dataclass
 from typing import TypeAlias
 
-from ..ir.expr import Dimension, ExprNode
+from ..ir.expr import Dimension
+from ..ir.expr_node import ExprNode
 from ..ir.structural import structural_key
 from .node import Call, Constant, Function, Node, NodeBase, Tuple, TupleGet, Var
 from .types import Type, leaf_types

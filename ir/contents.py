@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from .expr import Binary, Call, Expr, ExprNode, IfThenElse, Let, Load, Reduce, Select, TensorRead, Var
+from .expr import Binary, Call, Expr, IfThenElse, Let, Load, Reduce, Select, TensorRead, Var
+from .expr_node import ExprNode
 from .stmt import For, LetStmt, Stmt, StmtNode, Store
 from .visit import N, Node, children, rewrite, walk
 

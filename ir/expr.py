@@ -14,8 +14,8 @@
            | Load(buffer, indices, mask)               lanes where the mask is false read as zero, and touch no memory
            | Ramp(base, stride, lanes)                 base, base + stride, …
            | Broadcast(value, lanes)
-           | TensorRead(tensor, indices)               te level only
-           | Reduce(combiner, sources, axes, condition, index, lanes, neighbours)   te level only
+           | TensorRead(tensor, indices)               in tensor expressions only (``tensor_expr.py``)
+           | Reduce(combiner, sources, axes, condition, index, lanes, neighbours)   likewise
 
 Semantics
   - ``index`` is an integer that never overflows; ``int8`` … ``uint64`` wrap around.
@@ -41,22 +41,25 @@ the exception, each is unique. ``==``, ``<`` … build ``Compare`` nodes, and ``
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from collections.abc import Hashable
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from ..base.brief import one_line
 from ..base.dataclass import dataclass
 from ..base.dtype import BOOL, INDEX, DType
 from ..base.errors import ExpressionError
-from ..base.intern import Interned
 from .buffer import Buffer
+from .expr_node import ExprNode
 from .operand import Operand
+from .operand_types import BINARY_DOMAIN, access_dtype, check_lanes, choice_dtype, same_dtype
+from .tensor_expr import Axis, Combiner, Reduce, TensorBase, TensorRead
 
-if TYPE_CHECKING:
-    from .linear import Linear
+__all__ = [
+    "ArithmeticOp", "Axis", "Binary", "BinaryOp", "BitwiseOp", "Broadcast", "Call", "Cast", "Combiner", "Compare",
+    "CompareOp", "Const", "Dimension", "Expr", "ExprLike", "IfThenElse", "Let", "Load", "Logical", "LogicalOp", "Ramp",
+    "Reduce", "ReduceVar", "Select", "TensorBase", "TensorRead", "Unary", "UnaryOp", "Var",
+]  # fmt: skip
 
 UnaryOp = Literal["-", "not", "~"]
 ArithmeticOp = Literal["+", "-", "*", "/", "//", "%", "min", "max"]
@@ -64,47 +67,6 @@ BitwiseOp = Literal["&", "|", "^", "<<", ">>"]
 BinaryOp = Literal[ArithmeticOp, BitwiseOp]
 CompareOp = Literal["==", "!=", "<", "<=", ">", ">="]
 LogicalOp = Literal["and", "or"]
-
-MAX_LANES = 256
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
-class ExprNode(Operand, metaclass=Interned):
-    """The base class of all expression nodes. ``dtype`` is derived by each node from its operands.
-
-    Some fields are not there until a function puts them there: ``normal_form`` until ``linear_of``; ``marks``, the
-    kinds of nodes in it, and ``variables``, those in it, until the functions of ``contents`` are asked;
-    ``simplest``, what ``simplify`` makes of it without facts, None for itself, until that.
-    """
-
-    interned: ClassVar[bool] = True
-    __match_args__: ClassVar[tuple[str, ...]] = ()
-
-    dtype: DType = field(init=False)
-    normal_form: Linear = field(init=False)
-    marks: int = field(init=False)
-    variables: Mapping[Var, None] = field(init=False)
-    simplest: Expr | None = field(init=False)
-
-    def as_expr(self) -> Expr:
-        return self  # type: ignore[return-value]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
-
-    def __copy__(self) -> ExprNode:
-        return self
-
-    def __str__(self) -> str:
-        from .printer import expr_text  # the printer knows all nodes
-
-        return expr_text(self)  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
-        return one_line(str(self))
-
-    def _set_dtype(self, value: DType) -> None:
-        object.__setattr__(self, "dtype", value)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -210,14 +172,6 @@ class Unary(ExprNode):
         self._set_dtype(kind)
 
 
-_BINARY_DOMAIN: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("+", "-", "*", "min", "max"), ("int", "uint", "float", "bfloat", "index")),
-    "/": ("float", "bfloat"),
-    **dict.fromkeys(("//", "%"), ("int", "uint", "index")),
-    **dict.fromkeys(("&", "|", "^", "<<", ">>"), ("int", "uint")),
-}
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Binary(ExprNode):
     """``a op b`` of two values of one dtype, which is the result's: ``/`` of floats, ``//`` and ``%`` of integers,
@@ -229,8 +183,8 @@ class Binary(ExprNode):
     intern_key = staticmethod(_key_of_two)
 
     def __post_init__(self) -> None:
-        kind = _same_dtype(self.op, self.a, self.b)
-        if kind.kind not in _BINARY_DOMAIN[self.op]:
+        kind = same_dtype(self.op, self.a, self.b)
+        if kind.kind not in BINARY_DOMAIN[self.op]:
             advice = ": use // for integers" if self.op == "/" else ""
             raise ExpressionError(f"`{self.op}` does not apply to {kind} values{advice}: {self.a} {self.op} {self.b}")
         self._set_dtype(kind)
@@ -247,7 +201,7 @@ class Compare(ExprNode):
     intern_key = staticmethod(_key_of_two)
 
     def __post_init__(self) -> None:
-        kind = _same_dtype(self.op, self.a, self.b)
+        kind = same_dtype(self.op, self.a, self.b)
         if kind.is_narrow:
             raise ExpressionError(f"`{self.op}` does not apply to {kind}: {self.a} {self.op} {self.b}; cast them")
         self._set_dtype(BOOL.with_lanes(kind.lanes))
@@ -263,7 +217,7 @@ class Logical(ExprNode):
     intern_key = staticmethod(_key_of_two)
 
     def __post_init__(self) -> None:
-        kind = _same_dtype(self.op, self.a, self.b)
+        kind = same_dtype(self.op, self.a, self.b)
         if not kind.is_bool:
             raise ExpressionError(f"`{self.op}` applies to bool, not to {kind}: {self.a} {self.op} {self.b}")
         self._set_dtype(kind)
@@ -278,7 +232,7 @@ class Select(ExprNode):
     b: Expr
 
     def __post_init__(self) -> None:
-        self._set_dtype(_choice_dtype("select", self.condition, self.a, self.b))
+        self._set_dtype(choice_dtype("select", self.condition, self.a, self.b))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -290,7 +244,7 @@ class IfThenElse(ExprNode):
     b: Expr
 
     def __post_init__(self) -> None:
-        self._set_dtype(_choice_dtype("if_then_else", self.condition, self.a, self.b))
+        self._set_dtype(choice_dtype("if_then_else", self.condition, self.a, self.b))
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -342,8 +296,8 @@ class Ramp(ExprNode):
     lanes: int
 
     def __post_init__(self) -> None:
-        kind = _same_dtype("ramp", self.base, self.stride)
-        _check_lanes(self.lanes)
+        kind = same_dtype("ramp", self.base, self.stride)
+        check_lanes(self.lanes)
         if kind.lanes != 1 or not (kind.is_index or kind.is_data_int):
             raise ExpressionError(f"a ramp needs scalar integers, not {kind}")
         self._set_dtype(kind.with_lanes(self.lanes))
@@ -357,89 +311,10 @@ class Broadcast(ExprNode):
     lanes: int
 
     def __post_init__(self) -> None:
-        _check_lanes(self.lanes)
+        check_lanes(self.lanes)
         if self.value.dtype.lanes != 1:
             raise ExpressionError(f"broadcast of a value that is already a vector: {self.value}")
         self._set_dtype(self.value.dtype.with_lanes(self.lanes))
-
-
-class TensorBase:
-    """What a ``TensorRead`` reads: ``te.Tensor`` is the only subclass. Compared by identity."""
-
-    __slots__ = ()
-    name: str
-    dtype: DType
-    shape: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class TensorRead(ExprNode):
-    """An element of a tensor, in the body of a compute; lowering turns it into a Load."""
-
-    tensor: TensorBase
-    indices: tuple[Expr, ...]
-
-    def __post_init__(self) -> None:
-        self._set_dtype(self.tensor.dtype)
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Axis(Operand):
-    """An axis of a compute: ``var`` runs over ``min … min + extent - 1``. Stands for its variable in expressions."""
-
-    var: Var
-    min: Expr
-    extent: Expr
-    kind: Literal["spatial", "reduce", "scan"]
-
-    @property
-    def name(self) -> str:
-        """The name of the axis's variable, by which a schedule finds the loop over it."""
-        return self.var.name
-
-    def as_expr(self) -> Expr:
-        return self.var
-
-    def __str__(self) -> str:
-        return self.var.name
-
-    def __repr__(self) -> str:
-        return one_line(f"Axis({self.var.name}: {self.kind}, {self.min} … +{self.extent})")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Combiner:
-    """How a reduction folds tuples of values: ``lhs ⊕ rhs = results``, an associative and commutative operation.
-
-    ``identity`` is the neutral element, one value an output; ``lhs`` and ``rhs`` are the variables that ``results``
-    mention.
-    """
-
-    name: str
-    lhs: tuple[Var, ...]
-    rhs: tuple[Var, ...]
-    results: tuple[Expr, ...]
-    identity: tuple[Expr, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Reduce(ExprNode):
-    """Output number ``index`` of folding ``sources`` over ``axes`` (where ``condition`` holds, if there is one).
-
-    ``lanes`` partial results side by side are folded by halves, or each with its neighbour, where they are several:
-    te.compute takes such a reduction apart, so that no compute holds one.
-    """
-
-    combiner: Combiner
-    sources: tuple[Expr, ...]
-    axes: tuple[Axis, ...]
-    condition: Expr | None
-    index: int
-    lanes: int = 1
-    neighbours: bool = False
-
-    def __post_init__(self) -> None:
-        self._set_dtype(self.sources[self.index].dtype)
 
 
 Expr: TypeAlias = (
@@ -461,52 +336,3 @@ Expr: TypeAlias = (
     | Reduce
 )
 ExprLike: TypeAlias = "Operand | bool | int | float | np.generic"
-
-
-# Checks shared by the nodes.
-
-
-def _same_dtype(what: str, a: Expr, b: Expr) -> DType:
-    if a.dtype is not b.dtype:
-        raise ExpressionError(
-            f"`{what}` needs two values of one dtype, found {a.dtype} and {b.dtype}: `{a}` and `{b}`; "
-            "convert one of them with te.cast"
-        )
-    return a.dtype
-
-
-def _choice_dtype(what: str, condition: Expr, a: Expr, b: Expr) -> DType:
-    kind = _same_dtype(what, a, b)
-    if not condition.dtype.is_bool:
-        raise ExpressionError(f"the condition of {what} must be bool, found {condition.dtype}: {condition}")
-    if condition.dtype.lanes not in (1, kind.lanes):
-        raise ExpressionError(f"{what}: {condition.dtype.lanes} lanes of condition for {kind}")
-    return kind
-
-
-def _check_lanes(lanes: int) -> None:
-    if not 1 < lanes <= MAX_LANES:
-        raise ExpressionError(f"a vector has 2 to {MAX_LANES} lanes, not {lanes}")
-
-
-def access_dtype(buffer: Buffer, indices: tuple[Expr, ...], mask: Expr | None) -> DType:
-    """The dtype that an access of ``buffer[indices]`` moves; raises ``ExpressionError`` where the parts do not fit."""
-    if len(indices) != buffer.ndim:
-        raise ExpressionError(
-            f"{buffer.name} has {buffer.ndim} dimensions, but is accessed with {len(indices)} indices"
-        )
-    lanes = 1
-    for index in indices:
-        if not index.dtype.is_index:
-            raise ExpressionError(f"an index of {buffer.name} is a {index.dtype}, expected index: {index}")
-        if index.dtype.lanes != 1:
-            if lanes not in (1, index.dtype.lanes):
-                raise ExpressionError(f"the indices of {buffer.name} disagree in their lanes: {indices}")
-            lanes = index.dtype.lanes
-    if mask is not None and mask.dtype is not BOOL.with_lanes(lanes):
-        raise ExpressionError(
-            f"the mask of an access of {buffer.name} is a {mask.dtype}, expected {lanes} lanes of bool"
-        )
-    if lanes > 1 and buffer.dtype.lanes > 1:
-        raise ExpressionError(f"{buffer.name} holds {buffer.dtype} elements: its index must be scalar")
-    return buffer.dtype.with_lanes(max(lanes, buffer.dtype.lanes))

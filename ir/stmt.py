@@ -36,8 +36,9 @@ from ..base.brief import listed, one_line
 from ..base.dataclass import dataclass
 from ..base.errors import ExpressionError
 from .buffer import Buffer
-from .expr import Expr, TensorBase, Var, access_dtype
+from .expr import Expr, TensorBase, Var
 from .extern import ExternFunction, Passing, Region
+from .operand_types import access_dtype
 
 LoopKind = Literal["serial", "parallel", "vectorized", "unrolled"]
 Notes: TypeAlias = tuple[tuple[str, "str | int | bool"], ...]

@@ -20,7 +20,8 @@ from typing import Any, TypeAlias, cast
 from ..base.dtype import DType
 from .buffer import Buffer
 from .contents import bound_vars
-from .expr import Axis, Combiner, Const, Expr, ExprNode, TensorBase, Var
+from .expr import Axis, Combiner, Const, Expr, TensorBase, Var
+from .expr_node import ExprNode
 from .extern import ExternFunction, Region
 from .stmt import Allocate, IRModule, PrimFunc, Stmt, StmtNode
 

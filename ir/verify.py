@@ -22,8 +22,9 @@ from ..base.errors import ExpressionError, VerificationError
 from .buffer import Buffer
 from .constants import const_int
 from .contents import free_vars
-from .expr import MAX_LANES, Call, Const, Expr, IfThenElse, Let, Load, Reduce, TensorRead, Var
+from .expr import Call, Const, Expr, IfThenElse, Let, Load, Reduce, TensorRead, Var
 from .intrinsics import call
+from .operand_types import MAX_LANES
 from .printer import func_text
 from .stmt import (
     Allocate,

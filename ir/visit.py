@@ -14,7 +14,8 @@ from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from .buffer import Buffer
-from .expr import Axis, Expr, ExprNode, Load, TensorRead, Var
+from .expr import Axis, Expr, Load, TensorRead, Var
+from .expr_node import ExprNode
 from .extern import Region
 from .stmt import CallExtern, Launch, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
 

@@ -6,7 +6,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import cast
 
-from ..ir.expr import Expr, ExprNode, TensorBase, Var
+from ..ir.expr import Expr, TensorBase, Var
+from ..ir.expr_node import ExprNode
 from ..ir.structural import structural_key
 from .state import ScheduleState
 

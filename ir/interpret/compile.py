@@ -22,7 +22,6 @@ from ..expr import (
     Compare,
     Const,
     Expr,
-    ExprNode,
     IfThenElse,
     Let,
     Load,
@@ -34,6 +33,7 @@ from ..expr import (
     Unary,
     Var,
 )
+from ..expr_node import ExprNode
 from ..faults import division_by_zero
 from ..stmt import PrimFunc, Stmt, Store
 from ..visit import children

@@ -11,7 +11,8 @@ from typing import TypeVar, cast
 
 from ...base.timing import CURRENT
 from ..buffer import Buffer
-from ..expr import Const, Expr, ExprNode, Var
+from ..expr import Const, Expr, Var
+from ..expr_node import ExprNode
 from ..facts import NO_FACTS, Facts, entry_facts
 from ..stmt import PrimFunc, Stmt, StmtNode
 from ..visit import Node, with_body

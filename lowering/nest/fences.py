@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ...ir.contents import reads_tensors
-from ...ir.expr import Binary, Call, Const, Expr, ExprNode, IfThenElse, Reduce, Select
+from ...ir.expr import Binary, Call, Const, Expr, IfThenElse, Reduce, Select
+from ...ir.expr_node import ExprNode
 from ...ir.intrinsics import ARITHMETIC_FENCE, call
 from ...ir.visit import Node, children, rewrite, walk
 

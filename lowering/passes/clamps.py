@@ -13,7 +13,8 @@ from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...ir.constants import ZERO, const
 from ...ir.contents import free_vars, reads_memory, variables_of
-from ...ir.expr import Binary, Compare, Expr, ExprNode, IfThenElse, Select
+from ...ir.expr import Binary, Compare, Expr, IfThenElse, Select
+from ...ir.expr_node import ExprNode
 from ...ir.facts import opposite
 from ...ir.interval import Interval, interval_of
 from ...ir.open_extents import LONG

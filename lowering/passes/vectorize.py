@@ -13,9 +13,10 @@ from typing import assert_never
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const, const_int
 from ...ir.contents import reads_memory, statements_of, substitute
-from ...ir.expr import MAX_LANES, Binary, Expr, Ramp, Var
+from ...ir.expr import Binary, Expr, Ramp, Var
 from ...ir.facts import NO_FACTS, Facts, negate
 from ...ir.makers import broadcast_to
+from ...ir.operand_types import MAX_LANES
 from ...ir.simplify import simplify
 from ...ir.stmt import (
     Allocate,

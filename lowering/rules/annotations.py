@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.constants import const_int
-from ...ir.expr import MAX_LANES
+from ...ir.operand_types import MAX_LANES
 from ...ir.stmt import LoopKind
 from ..nest.regions import extents_of
 from ..relations import SplitRelation

@@ -17,7 +17,6 @@ from loopwright.base.errors import ExpressionError
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import FALSE, ONE, TRUE, ZERO, const, const_int, is_const
 from loopwright.ir.expr import (
-    MAX_LANES,
     Axis,
     Binary,
     Broadcast,
@@ -36,6 +35,7 @@ from loopwright.ir.expr import (
 )
 from loopwright.ir.intrinsics import call
 from loopwright.ir.makers import as_expr, as_index, cast, logical_and, maximum, minimum
+from loopwright.ir.operand_types import MAX_LANES
 from loopwright.ir.stmt import Store
 
 x, y = Var("x", INT32), Var("y", INT32)

@@ -14,22 +14,8 @@ from ....base.dataclass import dataclass
 from ....base.dtype import DType
 from ....base.target import Target
 from ....ir.constants import const_int
-from ....ir.expr import (
-    Binary,
-    Broadcast,
-    Call,
-    Cast,
-    Compare,
-    Const,
-    Expr,
-    ExprNode,
-    IfThenElse,
-    Load,
-    Ramp,
-    Select,
-    Unary,
-    Var,
-)
+from ....ir.expr import Binary, Broadcast, Call, Cast, Compare, Const, Expr, IfThenElse, Load, Ramp, Select, Unary, Var
+from ....ir.expr_node import ExprNode
 from ....ir.intrinsics import ARITHMETIC_FENCE
 from ....ir.stmt import Evaluate, PrefetchStmt, Stmt, Store
 from ....ir.visit import Node, children, walk
