@@ -27,6 +27,8 @@ from .values import Absent, Entries, Growing, Listed, Possible, Ragged, Sequence
 
 Both = tuple[Value, Value]
 """What the branches give for one result: made of nodes of the same types."""
+Present = Node | SequenceValue
+"""What an optional may hold."""
 
 
 def unified(node: OnnxNode, condition: Node, subgraphs: Subgraphs, then: Value, otherwise: Value) -> Both:
@@ -41,10 +43,13 @@ class _Branches:
         self._node, self._condition, self._subgraphs = node, condition, subgraphs
 
     def unified(self, then: Value, otherwise: Value) -> Both:
-        if isinstance(then, Growing) or isinstance(otherwise, Growing):
+        if isinstance(then, (Entries, Growing)) or isinstance(otherwise, (Entries, Growing)):
             raise self._differ(then, otherwise)
         if isinstance(then, (Absent, Possible)) or isinstance(otherwise, (Absent, Possible)):
             return self._optional(then, otherwise)
+        return self._present(then, otherwise)
+
+    def _present(self, then: Present, otherwise: Present) -> tuple[Present, Present]:
         if isinstance(then, (Listed, Ragged)) and isinstance(otherwise, (Listed, Ragged)):
             return self._sequences(then, otherwise)
         if isinstance(then, Node) and isinstance(otherwise, Node):
@@ -69,20 +74,19 @@ class _Branches:
             "both branches have to give one type, up to the extents"
         )
 
-    def _optional(self, then: Value, otherwise: Value) -> Both:
+    def _optional(self, then: Absent | Possible | Present, otherwise: Absent | Possible | Present) -> Both:
         if isinstance(then, Absent) and isinstance(otherwise, Absent):
             return then, otherwise
         (has_then, first), (has_otherwise, second) = _presence(then), _presence(otherwise)
-        first = self._instead(second) if first is None else first
-        second = self._instead(first) if second is None else second
-        a, b = self.unified(first, second)
-        assert not isinstance(a, (Absent, Entries, Growing, Possible))
-        assert not isinstance(b, (Absent, Entries, Growing, Possible))
+        known = second if first is None else first
+        assert known is not None  # both absent is above
+        first = self._instead(known) if first is None else first
+        second = self._instead(known) if second is None else second
+        a, b = self._present(first, second)
         return Possible(has_then, a), Possible(has_otherwise, b)
 
-    def _instead(self, value: Value | None) -> Node | SequenceValue:
+    def _instead(self, value: Present) -> Present:
         """What stands for a value in the branch where it is absent."""
-        assert value is not None
         if isinstance(value, (Listed, Ragged)):
             return Listed(())
         (tensor,) = nodes_of(value)
@@ -90,7 +94,7 @@ class _Branches:
         zero = Constant(np.zeros((), kind.dtype.to_numpy()))
         return self._node.finish(broadcast_to_extents(zero, kind.shape, self._node.shapes.inputs))
 
-    def _sequences(self, then: SequenceValue, otherwise: SequenceValue) -> Both:
+    def _sequences(self, then: SequenceValue, otherwise: SequenceValue) -> tuple[Present, Present]:
         if isinstance(then, Listed) and isinstance(otherwise, Listed) and len(then.elements) == len(otherwise.elements):
             pairs = list(zip(then.elements, otherwise.elements, strict=True))
             if all(_alike(a, b) for a, b in pairs):
@@ -142,7 +146,7 @@ def _element_type(sequence: SequenceValue) -> TensorType | None:
     return TensorType((ZERO,) * sequence.rank, tensor_of(sequence.values).dtype)
 
 
-def _presence(value: Value) -> tuple[Node, Node | SequenceValue | None]:
+def _presence(value: Absent | Possible | Present) -> tuple[Node, Present | None]:
     """Whether a value is there, and it."""
     match value:
         case Absent():
@@ -150,7 +154,6 @@ def _presence(value: Value) -> tuple[Node, Node | SequenceValue | None]:
         case Possible(present, inner):
             return present, inner
         case _:
-            assert not isinstance(value, (Entries, Growing))
             return Constant(np.array(True)), value
 
 

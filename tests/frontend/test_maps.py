@@ -122,3 +122,17 @@ def test_a_map_is_no_input_of_operators_on_tensors():
     model.graph.node[0].CopyFrom(helper.make_node("Relu", ["x"], ["y"]))
     with pytest.raises(lw.ModelError, match="should be a tensor, it is a map"):
         lw.compile(model)
+
+
+def test_a_map_in_one_branch_and_an_optional_in_the_other_is_refused():
+    model = model_of("DictVectorizer", int, float, int64_vocabulary=NUMBERS)
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    empty = helper.make_node("Optional", [], ["t"], type=tensor)
+    then = helper.make_graph([empty], "then", [], [helper.make_empty_tensor_value_info("t")])
+    same = helper.make_node("Identity", ["x"], ["e"])
+    otherwise = helper.make_graph([same], "else", [], [helper.make_empty_tensor_value_info("e")])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise)
+    model.graph.node[0].CopyFrom(node)
+    model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    with pytest.raises(lw.ModelError, match="empty in one branch and a map in the other"):
+        lw.compile(model)
