@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
-from ..base.child_python import python_command
+from ..base.child_python import pipes_of, python_command
 from ..base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ..base.memory import ended_without_memory
 from ..compiler.model.plain_model import plain_model
@@ -82,27 +82,24 @@ def _start() -> subprocess.Popen[bytes]:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process whose result nobody wants any more."""
     process.kill()
-    with process:  # which closes the pipes
-        assert process.stdin is not None
-        with suppress(BrokenPipeError):
-            process.stdin.close()
+    with process, suppress(BrokenPipeError):  # the process closes the pipes
+        pipes_of(process)[0].close()
 
 
 def _compiled_by(process: subprocess.Popen[bytes], whole: Callable[[], Library]) -> Library:
     """What the process makes of the request. Raises what it raised, ``OutOfMemoryError`` or ``InternalError`` where it
     ended without a word."""
-    assert process.stdin is not None
-    assert process.stdout is not None
+    requests, answers = pipes_of(process)
     with TemporaryDirectory(prefix="loopwright-", ignore_cleanup_errors=True) as folder, process:
         path = Path(folder, "model.lwlib")
         try:
-            pickle.dump((str(path), pickle.dumps(whole)), process.stdin)
-            process.stdin.flush()
-            error = pickle.load(process.stdout)
+            pickle.dump((str(path), pickle.dumps(whole)), requests)
+            requests.flush()
+            error = pickle.load(answers)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError):
             error = _why_it_died(process.wait())
         with suppress(BrokenPipeError):
-            process.stdin.close()
+            requests.close()
         process.wait()
         if error is not None:
             raise error

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,11 +20,12 @@ from ...base.errors import LoopwrightError, ModelError
 from ...graph.node import Call, Constant, Function, Node, Tuple, TupleGet, Var
 from ...graph.types import leaf_types, leaves_of_field
 from ...graph.visit import post_order
+from ...ir.expr import Expr
 from ...ir.expr import Var as Dim
 from ...ir.linear import linear_of
 from ...ops.definition.evaluate import definition_of
 from ...ops.definition.implementation import outputs_of
-from ...ops.definition.memory_view import RunOfArgument, RunsOfResult
+from ...ops.definition.memory_view import RunOfArgument
 from ...ops.definition.registry import op_of
 from ...te.vectorized import VectorizedProgram
 from ...te.vectorized.values import number_of
@@ -184,13 +186,11 @@ def _moved(call: Call) -> Run | None:
     def shape(dims: Mapping[Dim, int]) -> tuple[int, ...]:
         return tuple(number_of(extent, dims) for extent in kind.shape)
 
-    def part(arrays: Sequence[Array], dims: Mapping[Dim, int]) -> Iterator[Array]:
-        assert isinstance(view, RunOfArgument)
-        begin, wanted = number_of(view.begin, dims), shape(dims)
-        yield arrays[0].reshape(-1)[begin : begin + math.prod(wanted)].reshape(wanted)
+    def part(arrays: Sequence[Array], dims: Mapping[Dim, int], start: Expr) -> tuple[Array]:
+        begin, wanted = number_of(start, dims), shape(dims)
+        return (arrays[0].reshape(-1)[begin : begin + math.prod(wanted)].reshape(wanted),)
 
-    def joined(arrays: Sequence[Array], dims: Mapping[Dim, int]) -> Iterator[Array]:
-        yield np.concatenate([array.reshape(-1) for array in arrays]).reshape(shape(dims))
+    def joined(arrays: Sequence[Array], dims: Mapping[Dim, int]) -> tuple[Array]:
+        return (np.concatenate([array.reshape(-1) for array in arrays]).reshape(shape(dims)),)
 
-    made = joined if isinstance(view, RunsOfResult) else part
-    return lambda arrays, dims: tuple(made(arrays, dims))
+    return partial(part, start=view.begin) if isinstance(view, RunOfArgument) else joined

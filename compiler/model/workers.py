@@ -22,7 +22,7 @@ from typing import IO, NamedTuple, Self, TypeVar
 
 from ...artifact.function import CompiledFunction
 from ...base.background import background_executor
-from ...base.child_python import python_command
+from ...base.child_python import pipes_of, python_command
 from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError, OutOfMemoryError
 from ...base.garbage import OBJECTS_BETWEEN_COLLECTIONS
@@ -237,22 +237,20 @@ class _Worker:
         quiet = "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL)"
         program = _PROGRAM.format(quiet=quiet, module=__name__, space=_SPACE, status=NO_MEMORY_STATUS)
         self._process = subprocess.Popen(python_command(program), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._requests, self._answers = pipes_of(self._process)
         self._used = False
 
     def compile(self, key: str, job: Job) -> _Answer | None:
         """The function; None where operators or strategies were registered here that the process does not have."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
         self._used = True
         try:
-            pickle.dump(pickle.dumps((key, job.for_worker)), self._process.stdin)
-            self._process.stdin.flush()
-            answer = pickle.load(self._process.stdout)
+            pickle.dump(pickle.dumps((key, job.for_worker)), self._requests)
+            self._requests.flush()
+            answer: _Answer | BaseException | None = pickle.load(self._answers)
         except (EOFError, BrokenPipeError) as error:
             raise self._why_it_died(job.function.name) from error
         if isinstance(answer, BaseException):
             raise answer
-        assert answer is None or isinstance(answer, _Answer)
         return answer
 
     def _why_it_died(self, name: str) -> LoopwrightError:
@@ -268,10 +266,8 @@ class _Worker:
         """End the process and give its pipes back."""
         if not self._used:
             self._process.kill()  # it may take long yet to start
-        with self._process:
-            assert self._process.stdin is not None
-            with suppress(BrokenPipeError):  # it has died, with a request unread
-                self._process.stdin.close()
+        with self._process, suppress(BrokenPipeError):  # it has died, with a request unread
+            self._requests.close()
 
 
 def serve(requests: IO[bytes], answers: IO[bytes]) -> None:

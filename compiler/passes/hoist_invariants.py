@@ -126,6 +126,4 @@ def _bytes(kinds: Iterable[TensorType]) -> int | None:
 def _outside_of(nodes: tuple[Node, ...], parts: LoopParts) -> tuple[Node, ...]:
     """Nodes of a body in terms of what the loop captures; what several are computed of is one node for all."""
     outside: Mapping[Node, Node] = {param: arg for arg, param in parts.captured}
-    made = rewrite(Tuple(nodes), outside.get)
-    assert isinstance(made, Tuple)
-    return made.fields
+    return inputs(rewrite(Tuple(nodes), outside.get))

@@ -39,7 +39,7 @@ def keep_states(function: Function) -> Function:
     states = tuple(_placed(function, state, results, used_by) for state in function.states)
     in_place = {results[state.output]: state for state in states if state.in_place}
     growing = {function.params[state.input]: state for state in in_place.values() if state.axis is not None}
-    moved = {past: _moved_param(past, state) for past, state in growing.items()}
+    moved: dict[Node, Var] = {past: _moved_param(past, state) for past, state in growing.items()}
     done: dict[Node, Node] = {}
     kept: dict[Node, Node] = {}
     shaped: dict[Node, Node] = {past: _of_its_shape(new, past) for past, new in moved.items()}
@@ -117,7 +117,7 @@ def _moved_back(x: Node, state: State) -> Node:
     return transpose(x, order) if state.is_moved else x
 
 
-def _of_its_shape(moved: Var, past: Var) -> Node:
+def _of_its_shape(moved: Var, past: Node) -> Node:
     """The same memory in the shape of a state, for those that read no elements: their order is another one."""
     return reshape_to_open(moved, tensor_of(past).shape, [moved])
 
@@ -130,13 +130,12 @@ def _only_told(node: Node) -> frozenset[int]:
     return frozenset(k for k in told_arguments(node.attrs) if k > 0 or reads_none)
 
 
-def _written(node: Call, state: State, moved: Mapping[Var, Var], done: Mapping[Node, Node]) -> tuple[Node, Node]:
+def _written(node: Call, state: State, moved: Mapping[Node, Var], done: Mapping[Node, Node]) -> tuple[Node, Node]:
     """What readers of a state get in the place of its node, and what writes it in place."""
     past, *others = node.args
     if state.axis is None:
         made = _scattered(node, [done[n] for n in node.args])
         return made, made
-    assert isinstance(past, Var)
     rows = _rows([done[n] for n in others], state)
     shape = tensor_of(node).shape
     value = None if node.value is None else ImportedValue(node.value.name, state.from_native(len(shape)), shape)

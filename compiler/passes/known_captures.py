@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...graph.node import Call, Constant, Function, Node, Tuple
-from ...graph.visit import post_order, rewrite
+from ...graph.visit import inputs, post_order, rewrite
 from ...ops.families.loop import LOOP
 from ...ops.families.quantize import DEQUANTIZE
 from .effects import has_effect
@@ -25,9 +25,8 @@ def known_captures(function: Function, evaluate: Evaluate) -> Function:
     known = dict.fromkeys(arg for loop in loops for arg in _known(loop))
     if not known:
         return function
-    folded = fold_constants(Function((), Tuple(tuple(known))), evaluate).body
-    assert isinstance(folded, Tuple)
-    values = {node: made for node, made in zip(known, folded.fields, strict=True) if isinstance(made, Constant)}
+    folded = inputs(fold_constants(Function((), Tuple(tuple(known))), evaluate).body)
+    values = {node: made for node, made in zip(known, folded, strict=True) if isinstance(made, Constant)}
 
     def with_known(node: Node) -> Node | None:
         return _with(node, values) if isinstance(node, Call) and node.op is LOOP else None

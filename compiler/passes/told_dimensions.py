@@ -22,8 +22,7 @@ def tellers_of(function: Function) -> list[Node]:
 def with_told_bodies(call: Call, extent: Expr, tellers: Sequence[Node]) -> Call:
     """A call whose bodies can state a formula over dimensions: operands from among ``tellers`` come behind its own for
     those dimensions that a body has not by itself; those that none of these has are for others to refuse."""
-    attrs = call.attrs
-    assert isinstance(attrs, BodyAttrs)
+    attrs: BodyAttrs = call.attrs
     told: set[Symbol] = set.intersection(*(_dimensions(tellers_of(body)) for body in attrs.bodies))
     missing = set(free_vars(extent)) - told
     further: list[Node] = []

@@ -91,7 +91,6 @@ class Dots:
         stage, total = schedule[main], schedule[sums]
         _, lane = total.split(total.loops[-1], factor=self.lanes)
         partial = schedule.rfactor(sums, lane, factor_axis=-1)
-        assert isinstance(partial, Tensor)
         block = self._tiles(stage)
         total.compute_at(stage, block)
         *_, row, column, _ = total.loops
