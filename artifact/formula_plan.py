@@ -1,7 +1,7 @@
 """Where values lie in memory that is had as a whole, planned before their sizes are numbers: offsets are formulas.
 
 ``memory_plan.py`` needs the sizes to plan with. Where these are formulas, values that never live together share a
-place in order of their first steps, each place as large as the largest of its values.
+region in order of their first steps, each region as large as the largest of its values.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ def plan_offsets(values: Sequence[SizedLife]) -> tuple[tuple[Extent, ...], Exten
     if len(known) == len(values):
         offsets, size = plan_memory(known)
         return tuple(offsets[number] for number in known), size
-    places = _places(values)
+    regions = _regions(values)
     begins: list[Extent] = []
     end: Extent = 0
-    for number in range(len(set(places))):
+    for number in range(len(set(regions))):
         begins.append(end)
-        sizes = [value.size for value, place in zip(values, places, strict=True) if place == number]
+        sizes = [value.size for value, region in zip(values, regions, strict=True) if region == number]
         end = plus(end, whole_lines(largest(sizes)))
-    return tuple(begins[place] for place in places), end
+    return tuple(begins[region] for region in regions), end
 
 
-def _places(values: Sequence[SizedLife]) -> list[int]:
-    """The number of a place for each value, the lowest that is free when it is written: as few places as possible."""
+def _regions(values: Sequence[SizedLife]) -> list[int]:
+    """The number of a region for each value, the lowest that is free when it is written: as few regions as possible."""
     free_from: list[int] = []
     found = [0] * len(values)
     for number in sorted(range(len(values)), key=lambda k: values[k].first):
         value = values[number]
-        place = next((k for k, step in enumerate(free_from) if step < value.first), len(free_from))
-        free_from[place : place + 1] = [value.last]
-        found[number] = place
+        region = next((k for k, step in enumerate(free_from) if step < value.first), len(free_from))
+        free_from[region : region + 1] = [value.last]
+        found[number] = region
     return found
 
 

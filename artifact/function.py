@@ -62,8 +62,8 @@ EXTERN = "extern"
 @dataclass(frozen=True, slots=True)
 class OpCall:
     """A call of an operator: its attributes as canonical JSON text, and its tensors in order, those of tuples taken
-    apart. Symbolic extents are those of the function that computes it; ``operands`` are the places of the inputs, then
-    of the outputs, among the arguments of that, None for what the function itself computes or holds."""
+    apart. Symbolic extents are those of the function that computes it; ``operands`` are the positions of the inputs,
+    then of the outputs, among the arguments of that, None for what the function itself computes or holds."""
 
     op: str
     attributes: str
@@ -77,9 +77,9 @@ class OpCall:
         return None not in self.operands
 
     @property
-    def places(self) -> tuple[int, ...]:
+    def positions(self) -> tuple[int, ...]:
         """The operands of a call that is the whole function."""
-        return tuple(place for place in self.operands if place is not None)
+        return tuple(position for position in self.operands if position is not None)
 
     def to_json(self) -> dict[str, Any]:
         """The fields as JSON values."""

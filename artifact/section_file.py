@@ -38,7 +38,7 @@ _OLD_HEADER = b'{"format": '
 Section = bytes | npt.NDArray[Any]
 
 
-class _Place(NamedTuple):
+class _Section(NamedTuple):
     begin: int
     size: int
     digest: str
@@ -83,9 +83,9 @@ def write_sections_to(file: IO[bytes], sections: Iterable[Section], content: Cal
             begin = _padded(file)
             written.append((begin, section.nbytes, digests.submit(_sha256, section)))
             file.write(section)
-    places = [_Place(begin, size, digest.result()) for begin, size, digest in written]
+    spans = [_Section(begin, size, digest.result()) for begin, size, digest in written]
     begin = _padded(file)
-    header = json.dumps({"format": FORMAT, "sections": places, "content": content()}).encode()
+    header = json.dumps({"format": FORMAT, "sections": spans, "content": content()}).encode()
     digest = hashlib.sha256(header)
     file.write(header)
     file.seek(0)
@@ -148,9 +148,9 @@ class SectionFile:
         if fields["format"] != FORMAT:
             raise ModelError(f"it has format {fields['format']}, this version reads {FORMAT}")
         self.content: Any = fields["content"]
-        self._places = [_Place(*place) for place in fields["sections"]]
-        for number, place in enumerate(self._places):
-            if not _START <= place.begin <= place.begin + place.size <= begin or place.size < 0:
+        self._sections = [_Section(*section) for section in fields["sections"]]
+        for number, section in enumerate(self._sections):
+            if not _START <= section.begin <= section.begin + section.size <= begin or section.size < 0:
                 raise ModelError(f"section {number} lies outside of the {begin} bytes before the header")
 
     def _number(self, at: int) -> int:
@@ -170,16 +170,16 @@ class SectionFile:
 
     def check_all(self) -> None:
         """Read everything, and raise ``ModelError`` where a section is damaged."""
-        for number in range(len(self._places)):
+        for number in range(len(self._sections)):
             self._check(number)
 
     def _span(self, number: int) -> tuple[int, int]:
-        place = self._places[number]
-        return place.begin, place.begin + place.size
+        section = self._sections[number]
+        return section.begin, section.begin + section.size
 
     def _check(self, number: int) -> None:
         begin, end = self._span(number)
         with memoryview(self._map) as whole, whole[begin:end] as part:
             digest = _sha256(part)
-        if digest != self._places[number].digest:
+        if digest != self._sections[number].digest:
             raise ModelError(f"section {number} does not have the digest that the header states")

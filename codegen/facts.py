@@ -159,17 +159,17 @@ def lane_offsets(value: Expr) -> tuple[Expr, tuple[int, ...]] | None:
                 return None
             return add(left[0], right[0]), tuple(map(operator.add, left[1], right[1]))
         case Binary("*", a, Broadcast(by, _)):
-            place, factor = lane_offsets(a), const_int(by)
-            if place is None or factor is None:
+            near, factor = lane_offsets(a), const_int(by)
+            if near is None or factor is None:
                 return None
-            return multiply(place[0], by), tuple(factor * offset for offset in place[1])
+            return multiply(near[0], by), tuple(factor * offset for offset in near[1])
         case Binary("//" | "%" as op, a, Broadcast(by, _)):
-            place, divisor = lane_offsets(a), const_int(by)
-            start = None if place is None else const_int(place[0])
-            if place is None or start is None or not divisor:
+            near, divisor = lane_offsets(a), const_int(by)
+            start = None if near is None else const_int(near[0])
+            if near is None or start is None or not divisor:
                 return None
             apply = operator.floordiv if op == "//" else operator.mod
-            return ZERO, tuple(apply(start + offset, divisor) for offset in place[1])
+            return ZERO, tuple(apply(start + offset, divisor) for offset in near[1])
         case _:
             return None
 

@@ -94,13 +94,13 @@ def joined_bytes(node: Binary, target: Target) -> JoinedBytes | None:
 
 
 def _shifted_byte(term: Expr) -> tuple[int, Load] | None:
-    """The place of a byte in a word, and what loads it."""
-    place = 0
+    """The position of a byte in a word, and what loads it."""
+    position = 0
     if isinstance(term, Binary) and term.op == "<<":
         bits = const_int(term.b.value if isinstance(term.b, Broadcast) else term.b)
         if bits not in (8, 16, 24):
             return None
-        place, term = bits // 8, term.a
+        position, term = bits // 8, term.a
     byte = term.value if isinstance(term, Cast) else term
     if isinstance(byte, Cast) and byte.dtype.is_data_int and byte.dtype.storage_bits == 8:
         byte = byte.value  # of a signed byte, its bits
@@ -108,7 +108,7 @@ def _shifted_byte(term: Expr) -> tuple[int, Load] | None:
         return None
     if not isinstance(byte, Load) or byte.buffer.dtype.lanes > 1:
         return None
-    return (place, byte) if byte.dtype.is_data_int and byte.dtype.storage_bits == 8 else None
+    return (position, byte) if byte.dtype.is_data_int and byte.dtype.storage_bits == 8 else None
 
 
 def _of_one_base(loads: dict[int, Load], lanes: int) -> JoinedBytes | None:
@@ -118,12 +118,12 @@ def _of_one_base(loads: dict[int, Load], lanes: int) -> JoinedBytes | None:
     if first is None:
         return None
     offsets: list[int | None] = [None] * (BYTES * lanes)
-    for place, load in loads.items():
+    for position, load in loads.items():
         here = _lanes_of(load) if load.buffer is one.buffer and load.mask is one.mask else None
         apart = None if here is None else const_int(simplify(here[0] - first[0]))
         if here is None or apart is None:
             return None
-        offsets[place::BYTES] = [apart + at for at in here[1]]
+        offsets[position::BYTES] = [apart + at for at in here[1]]
     return JoinedBytes(one.buffer, first[0], tuple(offsets), one.mask)
 
 

@@ -272,7 +272,7 @@ class Float:
         return (self > high).select(self.same(high), self)
 
     def clamp(self, low: float, high: float) -> Float:
-        """The value held within [low, high]; NaN stays NaN."""
+        """The value, kept within [low, high]; NaN stays NaN."""
         return self.at_least(low).at_most(high)
 
     def as_int(self) -> Int:

@@ -43,9 +43,9 @@ def read_llvm_ir(text: str) -> list[MarkedLine]:
     numbers = {old: str(new) for new, old in enumerate(kept)}
     marked = []
     for row in [*code, *([""] if kept else []), *kept.values()]:
-        place = _DEBUG.search(row)
+        location = _DEBUG.search(row)
         plain = _NUMBER.sub(lambda found: f"!{numbers.get(found[1], found[1])}", _DEBUG.sub("", row))
-        marked.append(MarkedLine(plain, (lines.get(place[1]) or None) if place else None))
+        marked.append(MarkedLine(plain, (lines.get(location[1]) or None) if location else None))
     return marked
 
 

@@ -184,8 +184,8 @@ class MemoryEmitter:
         for start in starts:
             pointer, align = self._address(words.buffer, add(words.base, _index_constant(start)), inbounds=True)
             loads.append(self.builder.load(pointer, align=align, typ=llvm_ir.VectorType(I8, size)))
-        places = [0 if at is None else at - begin if at - begin < size else at - starts[-1] + size for at in offsets]
-        found = shuffle(self.builder, loads[0], loads[-1], places)
+        positions = [0 if at is None else at - begin if at - begin < size else at - starts[-1] + size for at in offsets]
+        found = shuffle(self.builder, loads[0], loads[-1], positions)
         if len(known) == len(offsets):
             return found
         order = [len(offsets) + k if at is None else k for k, at in enumerate(offsets)]
@@ -279,11 +279,11 @@ class MemoryEmitter:
             kind = llvm_ir.VectorType(memory_element(buffer.dtype), piece.size)
             read = [self.masks.of_lanes(condition, mask, lanes) for lanes in piece.turns]
             loaded = masked_load(self.builder, pointer, kind, align, reduce(self.builder.or_, read))
-            places = [offset - piece.start for offset in offsets]
+            positions = [offset - piece.start for offset in offsets]
             if result is None:
-                result = shuffle(self.builder, loaded, loaded, [at if at < piece.size else 0 for at in places])
+                result = shuffle(self.builder, loaded, loaded, [at if at < piece.size else 0 for at in positions])
             else:
-                order = [count + at if 0 <= at < piece.size else lane for lane, at in enumerate(places)]
+                order = [count + at if 0 <= at < piece.size else lane for lane, at in enumerate(positions)]
                 result = shuffle(self.builder, result, loaded, order)
         shared = len(set(offsets)) < count  # an element that is read for one lane may be that of another
         return self.builder.select(mask, result, same_lanes(result, 0)) if shared else result

@@ -155,9 +155,9 @@ class StageEmitter:
 
 
 def _word(builder: llvm_ir.IRBuilder, words: llvm_ir.Value, number: int) -> llvm_ir.Value:
-    place = builder.gep(words, [_number(number)], inbounds=True, source_etype=I64)
-    place.type = PTR
-    return place
+    address = builder.gep(words, [_number(number)], inbounds=True, source_etype=I64)
+    address.type = PTR
+    return address
 
 
 def _number(value: int) -> llvm_ir.Constant:

@@ -139,12 +139,12 @@ class Examples:
     def known(self) -> Sequence[Example]:
         """The examples, which are looked for the first time: those of facts further out before those inside."""
         missing: list[Examples] = []
-        place: Examples | None = self
-        while place is not None and place.found is None:
-            missing.append(place)
-            place = place.outer
-        for place in reversed(missing):
-            place.found = place.looked_for()
+        examples: Examples | None = self
+        while examples is not None and examples.found is None:
+            missing.append(examples)
+            examples = examples.outer
+        for examples in reversed(missing):
+            examples.found = examples.looked_for()
         return self.found or ()
 
     def looked_for(self) -> Sequence[Example]:
@@ -227,10 +227,10 @@ def _limits(ranges: Mapping[Expr, Interval], bounds: Sequence[Linear]) -> dict[V
     it."""
     variables = [_variables(form) for form in bounds]
     order = dict.fromkeys([*(e for e in ranges if isinstance(e, Var)), *chain.from_iterable(variables)])
-    place = {var: position for position, var in enumerate(order)}
+    position_of = {var: position for position, var in enumerate(order)}
     limits: dict[Var, list[_Limit]] = {var: [] for var in order}
     for form, inside in zip(bounds, variables, strict=True):
-        last = max(inside, key=place.__getitem__, default=None)
+        last = max(inside, key=position_of.__getitem__, default=None)
         if last is None or (last,) not in form.terms or sum(var is last for var in inside) > 1:
             continue
         rest = Linear(form.kind, form.terms.copy(), form.constant)

@@ -130,8 +130,8 @@ class _Rows:
                 bits = struct.pack("<d", node.value) if isinstance(node.value, float) else int(node.value)
                 return ("Const", str(node.dtype), bits)
             case Region():
-                places = tuple(self._reference(p) for p in node.parts)
-                return ("Region", self._reference(node.buffer), places, node.strides is None)
+                parts = tuple(self._reference(p) for p in node.parts)
+                return ("Region", self._reference(node.buffer), parts, node.strides is None)
             case Buffer():
                 where = tuple(self._reference(p) for p in _parts(node))
                 return ("Buffer", str(node.dtype), where, node.strides is None, node.alignment, node.scope)

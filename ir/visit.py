@@ -40,15 +40,15 @@ def _fields(cls: Any) -> tuple[tuple[str, bool], ...]:
 def _children_of(cls: Any) -> Callable[[Any], tuple[Node, ...]] | None:
     """``children`` for the nodes of one class, by how its fields are declared: most hold one node each. None for a
     class whose nodes have none."""
-    held = [f for f in dataclasses.fields(cls) if f.init and _HOLDS_NODES.search(str(f.type))]
-    names = tuple(f.name for f in held)
+    own = [f for f in dataclasses.fields(cls) if f.init and _HOLDS_NODES.search(str(f.type))]
+    names = tuple(f.name for f in own)
     if not names:
         return None
-    if all(f.type in _ONE_NODE for f in held):
+    if all(f.type in _ONE_NODE for f in own):
         get: Callable[[Any], Any] = attrgetter(*names)
         return get if len(names) > 1 else lambda node: (get(node),)
-    if all(f.type in (*_ONE_NODE, *_PERHAPS_A_NODE, *_NODES) for f in held):
-        fields = tuple((f.name, f.type in _NODES) for f in held)
+    if all(f.type in (*_ONE_NODE, *_PERHAPS_A_NODE, *_NODES) for f in own):
+        fields = tuple((f.name, f.type in _NODES) for f in own)
         return lambda node: _gathered(node, fields)
     return lambda node: _collected(node, names)
 

@@ -19,8 +19,8 @@ class RepeatedInputs:
     """The inputs of a model that may be repeated, and what tells how often."""
 
     def __init__(self, model: CompiledModel) -> None:
-        self._places = model.repeated
-        self._wanted: list[Extent] = [model.inputs[number].shape[axis] for number, axis in self._places]
+        self._axes = model.repeated
+        self._wanted: list[Extent] = [model.inputs[number].shape[axis] for number, axis in self._axes]
         names = {name for extent in self._wanted for name in dimensions_in(extent)}
         self._told = [
             (extent, number, axis)
@@ -31,15 +31,15 @@ class RepeatedInputs:
 
     def axes(self, number: int) -> tuple[int, ...]:
         """The axes of an input that may be repeated."""
-        return tuple(axis for each, axis in self._places if each == number)
+        return tuple(axis for each, axis in self._axes if each == number)
 
     def repeat(self, arrays: list[Array]) -> None:
         """Put copies in the place of the arrays that are to be repeated. What does not fit stays as it is: whoever
         plans the run says what is wrong with it."""
-        if not any(arrays[number].shape[axis] == 1 for number, axis in self._places):
+        if not any(arrays[number].shape[axis] == 1 for number, axis in self._axes):
             return
         dims = self._dims(arrays)
-        for (number, axis), extent in zip(self._places, self._wanted, strict=True):
+        for (number, axis), extent in zip(self._axes, self._wanted, strict=True):
             if arrays[number].shape[axis] == 1 and (times := _extent(extent, dims)) not in (None, 1):
                 arrays[number] = np.repeat(arrays[number], times, axis)
 
@@ -48,7 +48,7 @@ class RepeatedInputs:
         dims: dict[str, int] = {}
         for name, number, axis in self._told:
             found = arrays[number].shape[axis]
-            if found != 1 or (number, axis) not in self._places:
+            if found != 1 or (number, axis) not in self._axes:
                 dims.setdefault(name, found)
         return dict.fromkeys((name for name, _, _ in self._told), 1) | dims
 

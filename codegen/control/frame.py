@@ -43,9 +43,9 @@ class Frame:
         self.function.attributes.add("nounwind")
         self.context, args = self.function.args
         self.builder = llvm_ir.IRBuilder(self.function.append_basic_block("entry"))
-        places = [element(self.builder, args, number) for number in range(arguments.count)]
-        self.numbers = [self.builder.load(place, typ=I64) for place in places]
-        self.pointers = [self.builder.load(place, typ=PTR) for place in places]
+        addresses = [element(self.builder, args, number) for number in range(arguments.count)]
+        self.numbers = [self.builder.load(address, typ=I64) for address in addresses]
+        self.pointers = [self.builder.load(address, typ=PTR) for address in addresses]
         self._workspace = arguments.workspace
         self.formulas = FormulaEmitter(self.builder, {name: self.numbers[number] for name, number in arguments.dims})
         self._kernels: dict[str, llvm_ir.Function] = {}
@@ -112,8 +112,8 @@ class Body:
         for slot, value in zip(slots, values, strict=True):
             self._bound[slot] = value
             for call in self._calls:
-                for place in (k for k, operand in enumerate(call.code.operands) if operand == slot):
-                    builder.store(value, element(builder, call.arguments, place))
+                for position in (k for k, operand in enumerate(call.code.operands) if operand == slot):
+                    builder.store(value, element(builder, call.arguments, position))
 
     def run(self) -> None:
         """Check the extents, and call the kernels in order; where one fails, the function returns the number of its
@@ -128,9 +128,9 @@ class Body:
 
     def _fill(self, stage: BodyStage, formulas: FormulaEmitter) -> None:
         """Fill the slots of a stage."""
-        for slot, place in stage.places.items():
-            offset = formulas.value(place.offset)
-            self.bind([slot], [self._frame.builder.add(self._memory[place.stage], offset)])
+        for slot, body in stage.places.items():
+            offset = formulas.value(body.offset)
+            self.bind([slot], [self._frame.builder.add(self._memory[body.stage], offset)])
         for slot, extent in stage.extents.items():
             self.bind([slot], [formulas.value(extent)])
 
@@ -141,8 +141,8 @@ class Body:
         messages = iter(stage.births)
         for birth in stage.code.births:
             address = builder.inttoptr(self._bound[birth.values], PTR)
-            for place, (name, most, _) in enumerate(birth.dims):
-                found, message = builder.load(element(builder, address, place), typ=I64), next(messages)
+            for axis, (name, most, _) in enumerate(birth.dims):
+                found, message = builder.load(element(builder, address, axis), typ=I64), next(messages)
                 self._refuse_if("<", found, zero, message)
                 self._refuse_if(">", found, formulas.value(most), message)
                 formulas.name(name, found)

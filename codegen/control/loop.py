@@ -35,7 +35,7 @@ class _Carried:
         builder = frame.builder
         self.code = code
         self.size = frame.value(code.size)
-        self.place = builder.alloca(I64)
+        self.address = builder.alloca(I64)
         result, second = frame.numbers[code.last], frame.in_workspace(code.second)
         self._begin = frame.numbers[code.first], result, second
         if trips is not None:  # the last iteration is to write the result
@@ -57,8 +57,8 @@ class _Carried:
         """Behind the loop: copy the value to the result, if it lies elsewhere."""
         builder = frame.builder
         with builder.if_then(builder.icmp_unsigned("!=", self.reads, frame.numbers[self.code.last])):
-            builder.store(self.reads, self.place)
-            found = builder.load(self.place, typ=PTR)
+            builder.store(self.reads, self.address)
+            found = builder.load(self.address, typ=PTR)
             copy = external(frame.module, "llvm.memcpy.p0.p0.i64", llvm_ir.VoidType(), [PTR, PTR, I64, I1])
             builder.call(copy, [frame.pointers[self.code.last], found, self.size, llvm_ir.Constant(I1, 0)])
 

@@ -37,21 +37,21 @@ class ContextWords:
     def _table(self) -> int:
         return table_words(len(self.model.body.stages), len(self.late)) if self.model.is_staged else 0
 
-    def output(self, place: int) -> int:
+    def output(self, number: int) -> int:
         """Address, bytes and mode in the table."""
-        return output_word(len(self.model.body.stages), place)
+        return output_word(len(self.model.body.stages), number)
 
-    def kept(self, place: int) -> int:
+    def kept(self, number: int) -> int:
         """The address and bytes of what is kept."""
-        return self._table + 2 * place
+        return self._table + 2 * number
 
-    def result(self, place: int) -> int:
+    def result(self, number: int) -> int:
         """Where the output is that the last run has left."""
-        return self._table + 2 * len(self.late) + place
+        return self._table + 2 * len(self.late) + number
 
-    def shape(self, place: int) -> int:
+    def shape(self, number: int) -> int:
         """The first of its extents."""
-        ranks = [len(self.model.outputs[output.number].shape) for output in self.late[:place]]
+        ranks = [len(self.model.outputs[output.number].shape) for output in self.late[:number]]
         return self._table + 3 * len(self.late) + sum(ranks)
 
     def state(self, number: int) -> int:

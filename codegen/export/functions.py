@@ -123,9 +123,9 @@ def _emit_run(
     arena = body.builder.load(body.field(context, 1), typ=PTR)
     weights = body.builder.load(body.field(context, 3), typ=PTR)
     constants = [body.at(weights, llvm_ir.Constant(I64, offset)) for offset in image.offsets]
-    places = {slot: body.at(arena, offset) for slot, offset in offsets.items()}
-    slices = [body.at(places[part.base], begin) for part, begin in zip(stage.slices, begins, strict=True)]
-    own = *derived, *(places[value.slot] for value in stage.intermediates), *slices
+    addresses = {slot: body.at(arena, offset) for slot, offset in offsets.items()}
+    slices = [body.at(addresses[part.base], begin) for part, begin in zip(stage.slices, begins, strict=True)]
+    own = *derived, *(addresses[value.slot] for value in stage.intermediates), *slices
     code = body.call(ENTRY, [context, body.slots([*pointers, *constants, *dims.values(), *own])])
     with body.builder.if_then(body.builder.icmp_signed("==", code, llvm_ir.Constant(I32, 0))):
         states.keep(emitter)
@@ -190,5 +190,5 @@ def _emit_image(module: llvm_ir.Module, image: WeightsImage, beside: bool) -> No
         return
     hole = llvm_ir.ArrayType(I8, image.size - len(image.mark))
     kind = llvm_ir.LiteralStructType([mark_type, hole])
-    place = _constant(module, "lw.image", llvm_ir.Constant(kind, [mark, llvm_ir.Constant(hole, None)]))
-    place.align = 64
+    symbol = _constant(module, "lw.image", llvm_ir.Constant(kind, [mark, llvm_ir.Constant(hole, None)]))
+    symbol.align = 64

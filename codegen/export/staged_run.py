@@ -45,7 +45,7 @@ class _LateParameter:
     its extents are to be written, or null."""
 
     output: BornOutput
-    place: int
+    number: int
     stage: int
     elements: llvm_ir.Value
     capacity: llvm_ir.Value
@@ -112,7 +112,8 @@ class _StagedRun:
         stages = enumerate(self._model.body.stages)
         born = [(output, number) for number, stage in stages for output in stage.outputs]
         late = [
-            _LateParameter(output, place, stage, *triples[output.number]) for place, (output, stage) in enumerate(born)
+            _LateParameter(output, number, stage, *triples[output.number])
+            for number, (output, stage) in enumerate(born)
         ]
         return tensors, late, list(values)
 
@@ -134,13 +135,13 @@ class _StagedRun:
         negative = builder.icmp_signed("<", late.capacity, llvm_ir.Constant(I64, 0))
         self._body.leave_if(negative, Status.BAD_ARGUMENT)
         room = builder.mul(late.capacity, llvm_ir.Constant(I64, size))
-        kept = words.kept(late.place)
+        kept = words.kept(late.number)
         address = builder.select(keeps, self._load(table, kept, PTR), late.elements)
         modes = (llvm_ir.Constant(I64, int(mode)) for mode in (OutputMode.KEPT, OutputMode.GIVEN))
         values = address, builder.select(keeps, self._load(table, kept + 1), room), builder.select(keeps, *modes)
-        for word, value in enumerate(values, words.output(late.place)):
+        for word, value in enumerate(values, words.output(late.number)):
             self._store(table, word, value)
-        self._store(table, words.result(late.place), llvm_ir.Constant(I64, 0))
+        self._store(table, words.result(late.number), llvm_ir.Constant(I64, 0))
 
     def _finish(
         self,
@@ -186,9 +187,9 @@ class _StagedRun:
         for each in late:
             extents = [formulas.value(extent) for extent in model.outputs[each.output.number].shape]
             if table is not None:
-                place = self._load(frame, model.layout.output(each.output.number))
-                self._store(table, self._words.result(each.place), place)
-                for word, extent in enumerate(extents, self._words.shape(each.place)):
+                address = self._load(frame, model.layout.output(each.output.number))
+                self._store(table, self._words.result(each.number), address)
+                for word, extent in enumerate(extents, self._words.shape(each.number)):
                     self._store(table, word, extent)
             with builder.if_then(builder.not_(self._is_null(each.shape))):
                 for word, extent in enumerate(extents):
@@ -234,14 +235,14 @@ def emit_output(module: llvm_ir.Module, model: CompiledModel) -> None:
     body.refuse_null([context, elements, shape])
     builder = body.builder
     table = body.at(context, llvm_ir.Constant(I64, HEAD))
-    for place, output in enumerate(words.late):
+    for number, output in enumerate(words.late):
         own = given_outputs(model).index(output.number)
         with builder.if_then(builder.icmp_signed("==", number, llvm_ir.Constant(I32, own))):
-            found = builder.load(body.word(table, words.result(place)), typ=PTR)
+            found = builder.load(body.word(table, words.result(number)), typ=PTR)
             body.leave_if(builder.icmp_unsigned("==", found, llvm_ir.Constant(PTR, None)), Status.BAD_ARGUMENT)
             builder.store(found, elements)
             for axis in range(len(model.outputs[output.number].shape)):
-                extent = builder.load(body.word(table, words.shape(place) + axis), typ=I64)
+                extent = builder.load(body.word(table, words.shape(number) + axis), typ=I64)
                 builder.store(extent, body.word(shape, axis))
             builder.ret(llvm_ir.Constant(I32, Status.OK))
     builder.ret(llvm_ir.Constant(I32, Status.BAD_ARGUMENT))

@@ -48,11 +48,11 @@ class StateEmitter:
         values = iter(given)
         inputs = {number: next(values) for number in given_inputs(self._model)}
         outputs = {number: next(values) for number in given_outputs(self._model)}
-        read, written = self._places(formulas)
+        read, written = self._addresses(formulas)
         found = inputs | read, outputs | written
-        return [places[number] for places in found for number in range(len(places))]
+        return [addresses[number] for addresses in found for number in range(len(addresses))]
 
-    def _places(self, formulas: FormulaEmitter) -> tuple[dict[int, llvm_ir.Value], dict[int, llvm_ir.Value]]:
+    def _addresses(self, formulas: FormulaEmitter) -> tuple[dict[int, llvm_ir.Value], dict[int, llvm_ir.Value]]:
         """The addresses of states as inputs and as outputs, by their positions; a state without a value gets zeros.
         Leaves the function where a state does not fit the dimensions, and where there is no memory."""
         inputs: dict[int, llvm_ir.Value] = {}
@@ -158,11 +158,11 @@ def _emit_truncate(module: llvm_ir.Module, model: CompiledModel, words: ContextW
     if None in axes:
         builder.ret(llvm_ir.Constant(I32, Status.BAD_ARGUMENT))
         return
-    places = [words.state(number) + EXTENTS + (axis or 0) for number, axis in enumerate(axes)]
-    lengths = [builder.load(body.word(table, place), typ=I64) for place in places]
+    positions = [words.state(number) + EXTENTS + (axis or 0) for number, axis in enumerate(axes)]
+    lengths = [builder.load(body.word(table, position), typ=I64) for position in positions]
     for own in lengths:
         body.leave_if(builder.icmp_signed(">", length, own), Status.BAD_ARGUMENT)
-    for number, (state, axis, place, own) in enumerate(zip(model.states, axes, places, lengths, strict=True)):
+    for number, (state, axis, position, own) in enumerate(zip(model.states, axes, positions, lengths, strict=True)):
         if axis:  # what is left does not lie at the beginning
             first = words.state(number)
             extents = [
@@ -175,7 +175,7 @@ def _emit_truncate(module: llvm_ir.Module, model: CompiledModel, words: ContextW
             memory = builder.load(body.word(table, first), typ=PTR)
             arguments = [memory, outer, builder.mul(own, inner), builder.mul(length, inner)]
             body.call("lw.shorten", arguments, llvm_ir.VoidType())
-        builder.store(length, body.word(table, place))
+        builder.store(length, body.word(table, position))
     builder.ret(llvm_ir.Constant(I32, Status.OK))
 
 
@@ -223,8 +223,8 @@ def _emit_fork(module: llvm_ir.Module, model: CompiledModel, words: ContextWords
             builder.ret(lost)
         is_set = builder.load(body.word(source, word + IS_SET), typ=I64)
         with builder.if_then(builder.icmp_signed("!=", is_set, zero)):
-            places = [builder.load(body.word(each, word), typ=PTR) for each in (target, source)]
-            arguments = [*places, size, llvm_ir.Constant(llvm_ir.IntType(1), 0)]
+            addresses = [builder.load(body.word(each, word), typ=PTR) for each in (target, source)]
+            arguments = [*addresses, size, llvm_ir.Constant(llvm_ir.IntType(1), 0)]
             body.call("llvm.memcpy.p0.p0.i64", arguments, llvm_ir.VoidType())
         for at, value in enumerate((is_set, *extents), word + IS_SET):
             builder.store(value, body.word(target, at))

@@ -20,11 +20,11 @@ _COPY, _ADVANCE, _ADVANCE_LINE, _CONST_ADVANCE, _FIXED_ADVANCE = 1, 2, 3, 8, 9
 
 @dataclass(frozen=True, slots=True)
 class LineRow:
-    """A row of a line table: instructions from ``place`` in a section of code up to the next row's are of this line, or
-    of none if it is 0."""
+    """A row of a line table: instructions from ``address`` in a section of code up to that of the next row are of this
+    line, or of none if it is 0."""
 
     section: int
-    place: int
+    address: int
     line: int
 
 
@@ -55,38 +55,38 @@ class _Program:
         self._at = start + 12 + rest
 
     def rows(self) -> Iterator[LineRow]:
-        section, place, line = 0, 0, 1
+        section, address, line = 0, 0, 1
         while self._at < self.end:
             opcode = self._byte()
             if opcode >= self._first:
                 advance, lines = divmod(opcode - self._first, self._lines)
-                place, line = place + advance * self._step, line + self._base + lines
-                yield LineRow(section, place, line)
+                address, line = address + advance * self._step, line + self._base + lines
+                yield LineRow(section, address, line)
             elif opcode == 0:
                 after = self._number() + self._at
                 kind = self._byte()
                 if kind == _SET_ADDRESS:
-                    section, place = self._address()
+                    section, address = self._address()
                 elif kind == _END:
-                    yield LineRow(section, place, 0)
-                    section, place, line = 0, 0, 1
+                    yield LineRow(section, address, 0)
+                    section, address, line = 0, 0, 1
                 self._at = after
             elif opcode == _COPY:
-                yield LineRow(section, place, line)
+                yield LineRow(section, address, line)
             elif opcode == _ADVANCE:
-                place += self._number() * self._step
+                address += self._number() * self._step
             elif opcode == _ADVANCE_LINE:
                 line += self._signed()
             elif opcode == _CONST_ADVANCE:
-                place += (255 - self._first) // self._lines * self._step
+                address += (255 - self._first) // self._lines * self._step
             elif opcode == _FIXED_ADVANCE:
-                place += self._byte() + 256 * self._byte()
+                address += self._byte() + 256 * self._byte()
             else:
                 for _ in range(_NUMBERS_OF.get(opcode, 0)):
                     self._number()
 
     def _address(self) -> tuple[int, int]:
-        """A section and a place in it: addresses are put in where code is loaded."""
+        """A section and an address in it: addresses are put in where code is loaded."""
         patch = self._patches.get(self._at)
         if patch is None:
             raise ValueError("a line table that does not say which section it is of")

@@ -72,7 +72,7 @@ class LoadedFunctions:
         rows = [row for row in line_rows(self._found) if row.section == self._anchor.section] if source else []
         for function in functions:
             start, end = function.value, function.value + function.size
-            lines = [(base + row.place, row.line) for row in rows if start <= row.place < end and row.line]
+            lines = [(base + row.address, row.line) for row in rows if start <= row.address < end and row.line]
             code = ctypes.string_at(base + start, function.size)
             dump.add(function.name, base + start, code, lines, str(source))
 

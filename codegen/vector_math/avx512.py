@@ -71,8 +71,8 @@ def look_up(index: Int, entries: Sequence[float]) -> Float:
     x = index.as_float()
 
     def call(parts: Sequence[llvm_ir.Value]) -> llvm_ir.Value:
-        places = x.lanes.builder.bitcast(parts[0], llvm_ir.VectorType(_I32, 16))
-        return _call(x, "llvm.x86.avx512.vpermi2var.ps.512", [first, places, second])
+        indices = x.lanes.builder.bitcast(parts[0], llvm_ir.VectorType(_I32, 16))
+        return _call(x, "llvm.x86.avx512.vpermi2var.ps.512", [first, indices, second])
 
     return _in_registers([x], call)
 

@@ -71,9 +71,9 @@ def unchanged_candidate(call: Call) -> LayoutCandidate:
 
 
 def call_in_layouts(call: Call, candidate: LayoutCandidate, args: Sequence[Node]) -> Call:
-    """The call made in other layouts, of arguments that are held as the candidate says.
+    """The call made in other layouts, of arguments in the layouts of the candidate.
 
-    Raises ``LoopwrightError`` if the result is not held so: then the operator's rule is wrong.
+    Raises ``LoopwrightError`` if the result has another one: then the operator's rule is wrong.
     """
     op = op_of(call) if candidate.op is None else candidate.op
     made = replace(op(*args, attrs=candidate.attrs, origin=call.origin), value=_value_in_layout(call, candidate.result))
@@ -92,16 +92,16 @@ def _is_tuned(call: Call, settings: CompileSettings) -> bool:
 
 
 def _suits(call: Call, candidate: LayoutCandidate) -> bool:
-    """Whether the types of arguments and result can be held as the candidate says."""
-    held = [*candidate.operands(call), (call, candidate.result)]
+    """Whether the types of arguments and result can be in the layouts of a candidate."""
+    wanted = [*candidate.operands(call), (call, candidate.result)]
     return all(
         isinstance(node, Constant) if isinstance(layout, Packed) else layout is None or layout.suits(node.type)
-        for node, layout in held
+        for node, layout in wanted
     )
 
 
 def _value_in_layout(call: Call, layout: ResultLayout) -> ImportedValue | None:
-    """What the imported model calls the result of a call that is now held in a layout."""
+    """What the imported model calls the result of a call that is now in a layout."""
     if call.value is None or layout is None:
         return call.value
     order = tuple(position for name in layout.primal.names for position in layout.layout.digits(name))

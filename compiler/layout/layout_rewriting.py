@@ -38,17 +38,17 @@ def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result:
     return operand(result, None)
 
 
-def _transformed(node: Node, held: ResultLayout, needed: OperandLayout) -> Node:
-    """A value that is held in one layout, in another; one of lower rank gets leading axes first."""
+def _transformed(node: Node, given: ResultLayout, needed: OperandLayout) -> Node:
+    """A value of a given layout in the one that is needed; one of lower rank gets leading axes first."""
     if isinstance(needed, Packed):
         if not isinstance(node, Constant):
             raise InternalError(f"{needed} packs constants, and {node} is none")
         return needed.packed(node)
-    if needed is not None and held is None:
+    if needed is not None and given is None:
         missing = needed.primal.ndim - tensor_of(node).ndim
         if missing:
             node = _with_leading_axes(node, missing)
-    for source, destination in transforms_between(held, needed):
+    for source, destination in transforms_between(given, needed):
         before, node = node, layout_transform(node, source, destination)
         if isinstance(node, Constant):
             node = Constant(aligned(node.value), node.name)

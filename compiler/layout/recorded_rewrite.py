@@ -20,8 +20,8 @@ from ..settings import CompileSettings
 def rewrite_name(candidate: LayoutCandidate) -> str:
     """The name of a rewrite, as ``nn.winograd_conv2d(NCHW16c, WinogradPlanes(size=4, width=32))``; arguments that stay
     as they are have a ``-``."""
-    held = ", ".join("-" if layout is None else str(layout) for layout in candidate.arguments)
-    return f"{'' if candidate.op is None else candidate.op.name}({held})"
+    layouts = ", ".join("-" if layout is None else str(layout) for layout in candidate.arguments)
+    return f"{'' if candidate.op is None else candidate.op.name}({layouts})"
 
 
 def rewrite_workload(call: Call) -> Workload | None:

@@ -151,10 +151,10 @@ def _check_fit(found: CompiledFunction, function: Function, target: Target) -> N
         for spec, kind in zip(found.arguments, kinds, strict=True)
     )
     dims = {symbol.name for symbol in symbols_of(kinds)}
-    places = () if found.call is None else found.call.operands
+    positions = () if found.call is None else found.call.operands
     if found.symbol != entry_symbol(function) or not same or not dims.issuperset(found.dims):
         raise ModelError(f"it was not compiled of {function.name}")
-    if any(place is not None and not 0 <= place < len(kinds) for place in places):
+    if any(position is not None and not 0 <= position < len(kinds) for position in positions):
         raise ModelError("its call has operands that are no arguments")
     _check_extents(found)
     check_object(found.object, target, found.symbol)

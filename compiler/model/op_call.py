@@ -30,12 +30,12 @@ def op_call(function: Function, names: Mapping[Dim, str]) -> OpCall | None:
     if not calls:
         return None
     call = calls[anchor_number(calls)]
-    places: dict[Node, range] = {}
+    positions: dict[Node, range] = {}
     count = 0
     for param in function.params:
-        places[param] = range(count, count := count + len(leaf_types(param.type)))
-    places[function.body] = range(count, count + len(leaf_types(function.body.type)))
-    operands = [place for node in (*call.args, call) for place in _places(node, places)]
+        positions[param] = range(count, count := count + len(leaf_types(param.type)))
+    positions[function.body] = range(count, count + len(leaf_types(function.body.type)))
+    operands = [position for node in (*call.args, call) for position in _positions(node, positions)]
     if names and None in operands:
         return None
     inputs = tuple(s for k, arg in enumerate(call.args) for s in _specs(f"input{k}", arg.type, names))
@@ -72,15 +72,15 @@ def packed_choice(function: Function) -> Choice | None:
     return Choice(call.op.name, call_text(call), name, reason, candidates, anchor=True)
 
 
-def _places(node: Node, known: Mapping[Node, range]) -> Sequence[int | None]:
+def _positions(node: Node, known: Mapping[Node, range]) -> Sequence[int | None]:
     """The numbers of the arguments that the tensors of a value are, None for those that are none."""
     match node:
         case _ if node in known:
             return known[node]
         case Tuple(fields):
-            return [place for field in fields for place in _places(field, known)]
+            return [position for field in fields for position in _positions(field, known)]
         case TupleGet(value, index):
-            return _places(value, known)[leaves_of_field(value.type, index)]
+            return _positions(value, known)[leaves_of_field(value.type, index)]
         case _:
             return (None,) * len(leaf_types(node.type))
 

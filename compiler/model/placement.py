@@ -221,5 +221,5 @@ def tensor_spec(name: str, kind: Type, names: Mapping[Symbol, str]) -> TensorSpe
 def step_result(value: ImportedValue, tensor: TensorType, slot: int, names: Mapping[Symbol, str]) -> StepResult:
     """A value of the imported model as a step leaves it in a slot."""
     shape = tensor.shape if value.shape is None else value.shape
-    held, plain = (tuple(extent_of(extent, names) for extent in extents) for extents in (tensor.shape, shape))
-    return StepResult(slot, value.name, tensor.dtype, held, value.order, plain)
+    stored, plain = (tuple(extent_of(extent, names) for extent in extents) for extents in (tensor.shape, shape))
+    return StepResult(slot, value.name, tensor.dtype, stored, value.order, plain)

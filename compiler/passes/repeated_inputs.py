@@ -117,8 +117,8 @@ def _states_of_call(
     tells_symbol, tells_other = _mentions(told, [symbol]), _mentions(told, free_vars(other))
     if not along and not tells_symbol:
         return (_State.MET,)
-    met = [arg for arg in read if arg not in along]
-    if bodies_of(call) or (tells_symbol and _mentions(met, [symbol, *free_vars(other)])):
+    others = [arg for arg in read if arg not in along]
+    if bodies_of(call) or (tells_symbol and _mentions(others, [symbol, *free_vars(other)])):
         raise _MixesError
     if along and tells_other and call.op is not BROADCAST_TO:
         raise _MixesError

@@ -174,9 +174,9 @@ class _Search:
 
     def is_fixed(self, element: Element) -> bool:
         """Whether the address of an element is the same wherever it is accessed."""
-        places = (*element.indices, *(() if element.mask is None else (element.mask,)))
+        parts = (*element.indices, *(() if element.mask is None else (element.mask,)))
         return all(_extent(i) is not None for i in element.indices) and not any(
-            reads_memory(place) or not self.bound.isdisjoint(variables_of(place)) for place in places
+            reads_memory(part) or not self.bound.isdisjoint(variables_of(part)) for part in parts
         )
 
 

@@ -51,8 +51,8 @@ class HostCall:
         self._call = call
         self._compute = compute
         self._dims = function.dims
-        self._places = call.places
-        self._arguments = max(call.places) + 1
+        self._positions = call.positions
+        self._arguments = max(call.positions) + 1
         self._errors: dict[int, BaseException] = {}
         self._completed: dict[int, int] = {}
         self._entry = ENTRY(self._run)  # kept: native code has its address
@@ -88,7 +88,7 @@ class HostCall:
         slots = (ctypes.c_int64 * (self._arguments + len(self._dims))).from_address(args)
         dims = dict(zip(self._dims, slots[self._arguments :], strict=True))
         specs = (*self._call.inputs, *self._call.outputs)
-        arrays = [_array(spec, dims, slots[k]) for spec, k in zip(specs, self._places, strict=True)]
+        arrays = [_array(spec, dims, slots[k]) for spec, k in zip(specs, self._positions, strict=True)]
         count = len(self._call.inputs)
         for array in arrays[:count]:
             array.flags.writeable = False
