@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from ..base.target import Target
 from ..ir.constants import const_int
@@ -151,7 +151,13 @@ def _is_gathered(state: ScheduleState, stage: Stage) -> bool:
 
 def is_costly(op: ComputeOp) -> bool:
     """Whether an element takes functions to compute, not arithmetic and rounding alone."""
-    return any(isinstance(node, Call) and node.name not in ROUNDING for body in op.body for node in walk(body))
+    return any(True for _ in _functions_of(op))
+
+
+def _functions_of(op: ComputeOp) -> Iterator[Call]:
+    """The calls of functions that take more than an instruction."""
+    for body in op.body:
+        yield from (node for node in walk(body) if isinstance(node, Call) and node.name not in ROUNDING)
 
 
 def _reads_of(state: ScheduleState, stage: Stage) -> int:
@@ -213,11 +219,16 @@ def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Tar
 
 
 def pointwise_lanes(stage: StageView, extent: int | None, target: Target) -> int:
-    """The lanes of an elementwise stage: a vector, or several of costly elements, unless the loop is too short."""
+    """The lanes of an elementwise stage: a vector, or several of what functions compute, unless the loop is too short.
+
+    No function is computed in less than float32.
+    """
     lanes = _lanes(stage, target)
-    if not any(map(is_costly, stage.computes)):
+    computed = [value.dtype for op in stage.computes for call in _functions_of(op) for value in (call, *call.args)]
+    if not computed:
         return lanes
-    several = max(2, target.vector_registers // REGISTERS_A_CHAIN) * lanes
+    width = min(target.lanes("float32"), *map(target.lanes, computed))
+    several = max(lanes, max(2, target.vector_registers // REGISTERS_A_CHAIN) * width)
     while several > lanes and extent is not None and extent < several:
         several //= 2
     return several

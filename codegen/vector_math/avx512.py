@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ..lanes import Float, Int, Lanes, external, float_type
-from ..types import shuffle
+from ..lanes import Float, Int, external, float_type
+from .pieces import joined, pieces
 
 _I32 = llvm_ir.IntType(32)
 _CURRENT_ROUNDING = _I32(4)
@@ -127,30 +127,5 @@ def _in_registers(args: Sequence[Float], call: Callable[[Sequence[llvm_ir.Value]
     """Apply ``call`` to each 512 bits of the arguments; what does not fill a register is padded."""
     lanes, bits = args[0].lanes, args[0].bits
     width = 512 // bits
-    results = [call([_part(a, first, width) for a in args]) for first in range(0, lanes.count, width)]
-    return Float(lanes, _joined(lanes, results, width), bits)
-
-
-def _part(x: Float, first: int, width: int) -> llvm_ir.Value:
-    """Lanes from ``first`` on as a whole register; those that are not there are repeated ones."""
-    builder, count = x.lanes.builder, x.lanes.count
-    if count == width:
-        return x.value
-    if count == 1:
-        kind = llvm_ir.VectorType(float_type(x.bits), width)
-        return builder.insert_element(llvm_ir.Constant(kind, llvm_ir.Undefined), x.value, _I32(0))
-    return shuffle(builder, x.value, x.value, [min(first + k, count - 1) for k in range(width)])
-
-
-def _joined(lanes: Lanes, parts: Sequence[llvm_ir.Value], width: int) -> llvm_ir.Value:
-    builder, count = lanes.builder, lanes.count
-    if count == 1:
-        return builder.extract_element(parts[0], _I32(0))
-    whole, size = list(parts), width
-    while len(whole) > 1:
-        if len(whole) % 2:
-            whole.append(whole[-1])
-        pairs = zip(whole[::2], whole[1::2], strict=True)
-        whole = [shuffle(builder, a, b, range(2 * size)) for a, b in pairs]
-        size *= 2
-    return whole[0] if size == count else shuffle(builder, whole[0], whole[0], range(count))
+    columns = zip(*(pieces(a, width) for a in args), strict=True)
+    return Float(lanes, joined(lanes, [call(parts) for parts in columns], width), bits)

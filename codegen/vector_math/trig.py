@@ -10,8 +10,9 @@ from collections.abc import Callable
 from ...base.dataclass import dataclass
 from ..lanes import Float, Int, polynomial
 from . import avx512
+from .rare import beyond
 from .reduction import Double, fast_two_sum, quotient, small_quotient
-from .trig_reduction import NEAR_32, beyond, reduce_angle, reduce_near_32
+from .trig_reduction import NEAR_32, reduce_angle, reduce_near_32
 
 # For float32 and float64: S, C where sin r = r + r³ S(r²), cos r = 1 - r²/2 + r⁴ C(r²), |r| ≤ π/4;
 # errors 2^-37.6 and 2^-57.3, 2^-42.7 and 2^-59.5.
@@ -101,7 +102,7 @@ def _of_angle(x: Float, function: Callable[[_Turned], Float], near_32: Callable[
 
 def _near_or_wide(x: Float, near: Float, function: Callable[[_Turned], Float]) -> Float:
     """``near`` is the result for the angles that ``reduce_near_32`` takes."""
-    (result,) = beyond(x, NEAR_32, [near], lambda: [_in_float64(x, function)])
+    (result,) = beyond(x, NEAR_32, [near], f"wide{function.__name__}", lambda far: [_in_float64(far, function)])
     return result
 
 

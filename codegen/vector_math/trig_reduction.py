@@ -9,11 +9,12 @@ width of the result's format.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 
 from llvmlite import ir as llvm_ir
 
 from ..lanes import Float, Int
+from .rare import beyond
 from .reduction import MANTISSA, Double, fast_two_sum, multiply, nearest, power_of_two, small_to_float, two_sum
 from .rounding import round_even
 
@@ -54,29 +55,12 @@ def reduce_angle(x: Float, accuracy: int) -> tuple[Double, Int]:
     """``r, n``, the latter modulo 4. Each lane's result is the same whatever the others hold."""
     r, quadrant = _reduce_near(x, accuracy)
 
-    def far() -> list[Float]:
+    def far(x: Float) -> list[Float]:
         reduced, turns = _reduce_far(x, accuracy)
         return [reduced.hi, reduced.lo, turns.as_float()]
 
-    hi, lo, bits = beyond(x, _NEAR, [r.hi, r.lo, quadrant.as_float()], far)
+    hi, lo, bits = beyond(x, _NEAR, [r.hi, r.lo, quadrant.as_float()], f"far_angle_{accuracy}", far)
     return Double(hi, lo), bits.as_int()
-
-
-def beyond(x: Float, limit: float, near: Sequence[Float], far: Callable[[], Sequence[Float]]) -> list[Float]:
-    """``near`` where |x| is below a limit, else what ``far`` computes, in a branch taken if some lane needs it."""
-    inside = x.abs() < limit
-    builder = x.lanes.builder
-    before = builder.block
-    with builder.if_then((~inside).any(), likely=False):
-        chosen = [inside.select(a, b) for a, b in zip(near, far(), strict=True)]
-        branch = builder.block
-    merged = []
-    for straight, branched in zip(near, chosen, strict=True):
-        phi = builder.phi(straight.value.type)
-        phi.add_incoming(straight.value, before)
-        phi.add_incoming(branched.value, branch)
-        merged.append(Float(x.lanes, phi, straight.bits))
-    return merged
 
 
 def reduce_near_32(x: Float) -> tuple[Double, Int]:

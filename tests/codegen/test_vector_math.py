@@ -18,6 +18,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import loopwright as lw
+from loopwright import te
 from loopwright.codegen.host import resolve_target
 from loopwright.ir.intrinsics import INTRINSICS
 
@@ -260,3 +262,14 @@ def test_no_target_needs_a_library(child, target, tmp_path):
         # The only exception: float64 fma, where the hardware has none.
         allowed = {"fma"} if job == "fma:float64x4" and target in ("x86-64", "x86-64-v2") else set()
         assert undefined_symbols((tmp_path / f"{job}.o").read_bytes()) == allowed, job
+
+
+@pytest.mark.parametrize(("kind", "functions"), [("float32", 2), ("float64", 1)])
+def test_rare_angles_are_reduced_by_functions_that_a_module_has_once(kind, functions):
+    """Float32 ones have one that computes in float64, which calls the other; the rest of the loop has a tile too."""
+    x = te.placeholder((1000,), kind, name="x")
+    y = te.compute(x.shape, lambda i: te.cos(x[i]), name="y")
+    target = lw.resolve_target("x86-64-v4")
+    kernel = lw.build(lw.default_schedule([y], target), [x, y], target=target)
+    assert kernel.llvm_ir.count(" cold noinline ") == functions
+    assert kernel.llvm_ir.count("\n") < 1200

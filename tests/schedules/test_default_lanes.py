@@ -26,6 +26,17 @@ def test_costly_elements_take_as_many_vectors_as_registers_hold(target, one, sev
     assert width(lambda x: x * 2, 1000, target) == one
 
 
+@pytest.mark.parametrize(
+    ("kind", "computed", "wanted"), [("float32", "float64", 32), ("int8", "float32", 64), ("float16", "float16", 64)]
+)
+def test_vectors_are_counted_in_the_type_that_functions_are_computed_in(kind, computed, wanted):
+    """Four registers of these, though the results would fill fewer; float16 is computed in float32."""
+    x = te.placeholder((1000,), kind, name="x")
+    y = te.compute(x.shape, lambda i: te.cast(te.cos(te.cast(x[i], computed)), kind), name="y")
+    trace = default_schedule([y], lw.resolve_target("x86-64-v4")).trace
+    assert [step.factor for step in trace if isinstance(step, Split)] == [wanted]
+
+
 def test_no_more_than_a_short_loop_fills():
     assert [width(te.exp, extent, "x86-64-v4") for extent in (20, 40, 70)] == [16, 32, 64]
 
