@@ -246,3 +246,20 @@ def test_half_precision_keys_and_values_are_converted_before_they_are_broadcast(
                 sums += 1
                 assert {str(source.dtype) for source in tensor.op.inputs} == {"float32"}
     assert sums == 3
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+@pytest.mark.parametrize("has_mask", [False, True])
+def test_two_implementations_serve_all_open_lengths_and_give_0_where_there_are_no_keys(kind, has_mask):
+    queries, keys = te.var("queries"), te.var("keys")
+    shapes = [(1, 2, queries, 24), (1, 2, keys, 24), (1, 2, keys, 20), (1, 2, queries, keys)][: 3 + has_mask]
+    inputs = [lw.var(name, shape, kind) for name, shape in zip("qkvm", shapes, strict=False)]
+    library = lw.compile(lw.Function(inputs, attention(*inputs)), jobs=1)
+    chosen = [choice.implementation for f in library.functions for choice in f.choices]
+    assert sorted(chosen) == ["attention.blocks", "attention.few_queries"]
+    engine = lw.Engine(library)
+    for n, m in ((40, 70), (3, 5), (1, 0), (100, 0), (0, 3)):
+        given = [floats(*s).astype(kind) for s in ((1, 2, n, 24), (1, 2, m, 24), (1, 2, m, 20), (1, 2, n, m))]
+        (found,) = engine(given[: 3 + has_mask])
+        wanted = oracle(*given[: 3 + has_mask]) if m else np.zeros((1, 2, n, 20))
+        np.testing.assert_allclose(found, wanted, atol=3e-3 if kind == "float16" else 2e-6)

@@ -40,7 +40,7 @@ from ...definition.accumulate import accumulator, widened
 from ...definition.cost import multiplied
 from ...definition.folds import peak_of
 from ...definition.relations import tensor_argument
-from ...definition.strategy import OpStrategy, of_terms
+from ...definition.strategy import OpStrategy
 from .attrs import AttentionAttrs, Extents, extents, seen, share
 
 WIDTHS = (4, 3, 2)
@@ -254,8 +254,7 @@ def add_blocks(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequence[Typ
     padded = math.ceil(queries / blocks.queries) * blocks.queries
     products = (const_int(shape.batch) or 1) * (const_int(shape.heads) or 1) * padded * keys * (size + value_size)
     cost = multiplied(products, kind, target, CORE.shares.attention)
-    with strategy.specialized(of_terms(shape.keys >= 1)):
-        strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", cost=cost)
+    strategy.add_implementation(blocks.compute, blocks.schedule, "attention.blocks", cost=cost)
 
 
 def _blocks(queries: int, keys: int, value_size: int, masked: bool, target: Target, kind: DType) -> Blocks:

@@ -32,7 +32,7 @@ from ...definition.cost import moved
 from ...definition.folds import peak_of
 from ...definition.implementation import Stages
 from ...definition.relations import tensor_argument
-from ...definition.strategy import OpStrategy, of_terms
+from ...definition.strategy import OpStrategy
 from .attrs import AttentionAttrs, extents, seen, share
 
 LANES = 16
@@ -202,5 +202,5 @@ def add_few_queries(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequenc
     queries, count = (const_int(extent) or other for extent, other in ((shape.queries, 1), (shape.keys, SEQUENCE)))
     steps = math.prod(rows) * queries * count * ((size or 1) / lanes + FOLDING + vectors)
     cost = moved(types[:3]) + steps / target.fma_per_cycle
-    with strategy.specialized(of_terms(shape.keys >= 1), shape.queries < 2 * target.lanes(kind)):
+    with strategy.specialized(shape.queries < 2 * target.lanes(kind)):
         strategy.add_implementation(made.compute, made.schedule, "attention.few_queries", keeps_order=False, cost=cost)
