@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..expr import Binary, Const, Expr
 from ..facts import Facts
+from ..makers import maximum, minimum
 from .helpers import fits, grouped, like, only_quotient, split
 
 
@@ -21,6 +22,8 @@ def floordiv_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case Binary("+", Binary("//", x, Const(int(c))), Const(int(k))), Const(int(d)) if c > 0 and d > 0 and fits(x, k * c) and fits(x, c * d): return (x + k * c) // (c * d)
         case Binary("%", x, Const(int(c))), Const(int(d)) if c > 0 and d > 0 and c % d == 0: return x // d % (c // d)
         case x, y if (s := split(x, y)) is not None: return s.quotient + s.rest // y
+        case Binary("min", x, y), Const(int(c)) if c > 0 and (split(x, b) is not None or split(y, b) is not None): return minimum(x // c, y // c)
+        case Binary("max", x, y), Const(int(c)) if c > 0 and (split(x, b) is not None or split(y, b) is not None): return maximum(x // c, y // c)
         case x, Const(int(c)) if c > 0 and (q := only_quotient(x, c, facts)) is not None: return like(x, q)
         case x, Const(int(c)) if c > 0 and (g := grouped(x, c, facts)) is not None: return g.quotient // (c // g.factor)
         case x, y if facts.not_less(x, like(x, 0)) and facts.less(x, y): return like(x, 0)

@@ -36,8 +36,13 @@ def min_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def min_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """A common part of both operands is added after the minimum: indices never overflow."""
+    """A common part of both operands is added after the minimum, and one that bounds the other's smaller part is taken
+    out of it: indices never overflow."""
     match a, b:
+        case z, Binary("+", Binary("min", x, y), Const(int(k))) if z is x and k >= 0: return minimum(z, y + k)
+        case z, Binary("+", Binary("min", x, y), Const(int(k))) if z is y and k >= 0: return minimum(z, x + k)
+        case Binary("+", Binary("min", x, y), Const(int(k))), z if z is x and k >= 0: return minimum(y + k, z)
+        case Binary("+", Binary("min", x, y), Const(int(k))), z if z is y and k >= 0: return minimum(x + k, z)
         case x, y if (s := common_part(x, y)) is not None: return s.common + minimum(s.a, s.b)
     return None
 
@@ -67,7 +72,12 @@ def max_integer(a: Expr, b: Expr, facts: Facts) -> Expr | None:
 
 
 def max_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
-    """A common part of both operands is added after the maximum: indices never overflow."""
+    """A common part of both operands is added after the maximum, and one that bounds the other's larger part is taken
+    out of it: indices never overflow."""
     match a, b:
+        case z, Binary("+", Binary("max", x, y), Const(int(k))) if z is x and k <= 0: return maximum(z, y + k)
+        case z, Binary("+", Binary("max", x, y), Const(int(k))) if z is y and k <= 0: return maximum(z, x + k)
+        case Binary("+", Binary("max", x, y), Const(int(k))), z if z is x and k <= 0: return maximum(y + k, z)
+        case Binary("+", Binary("max", x, y), Const(int(k))), z if z is y and k <= 0: return maximum(x + k, z)
         case x, y if (s := common_part(x, y)) is not None: return s.common + maximum(s.a, s.b)
     return None
