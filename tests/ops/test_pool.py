@@ -280,7 +280,7 @@ def test_taps_of_long_windows_end_where_the_image_does(ops, kind, case):
         given = rng.normal(size=(1, 3, height, width)).astype(np.float32)
         wanted = windows.pool(given, window, *rest, True, fold)
         np.testing.assert_allclose(engine([given])[0], wanted, rtol=1e-5, atol=1e-5)
-        np.testing.assert_allclose(ops.apply(make, given, native=True, **options), wanted, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(ops.apply(make, given, native=True, **options), wanted, rtol=1e-5, atol=1e-5)
     chosen = [choice.implementation for f in library.functions for choice in f.choices]
     assert any(name.endswith(".whole") for name in chosen) == (case != "dilated")
     attrs = PoolAttrs(window, *rest, True)
