@@ -254,7 +254,7 @@ class Engine:
         executors = () if self._executors is None else self._executors.executors
         weights = self._budget.weights if executors else 0
         sessions = list(self._sessions)
-        held = weights + sum(each.arena_bytes for each in executors) + sum(each.nbytes for each in sessions)
+        held = weights + sum(each.held_bytes for each in executors) + sum(each.nbytes for each in sessions)
         used = weights + sum(each.used_bytes for each in executors) + sum(each.used_bytes for each in sessions)
         return HeldMemory(held, used, self._budget.largest if executors else 0, self._budget.limit)
 

@@ -26,6 +26,7 @@ from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
 from .growing_segments import GrowingSegments
 from .loaded_model import LoadedModel
+from .output_memory import KEPT_FROM, OutputMemory
 from .outputs import RunOutputs
 from .presented import presentation
 from .signature import Signature, Values
@@ -72,6 +73,7 @@ class Executor:
         self._staged = StagedRun(loaded, self._claim_stages, self._segments) if model.is_staged else None
         self._other_bytes, self._dims_text = 0, ""
         self._arena = Arena(model.name)
+        self._output_memory = OutputMemory()
         self._fixed = b""
         self._pack = struct.Struct(f"{len(model.inputs) + len(model.outputs)}q").pack
         if not self._symbolic:
@@ -90,6 +92,11 @@ class Executor:
         return self._grown_bytes + (self._arena.nbytes if self._staged is None else self._staged.nbytes)
 
     @property
+    def held_bytes(self) -> int:
+        """The memory that is held for intermediates and for outputs to come."""
+        return self.arena_bytes + self._output_memory.nbytes
+
+    @property
     def used_bytes(self) -> int:
         """What of that the last run needed."""
         return self._grown_bytes + (self._arena.used if self._staged is None else self._staged.used)
@@ -100,9 +107,10 @@ class Executor:
         return 0 if self._segments is None else self._segments.nbytes
 
     def trim(self) -> None:
-        """Give back the memory for intermediates; the next run has it anew. No run may be on."""
+        """Give back the memory for intermediates and outputs; the next run has it anew. No run may be on."""
         self._shapes = None
         self._arena.drop()
+        self._output_memory.drop()
         if self._staged is not None:
             self._staged.trim()
         if self._segments is not None:
@@ -323,11 +331,19 @@ class Executor:
             self._claim_segments(self._grown_bytes)
             self._fixed = self._planned(plan)
         self._outputs = [
-            None if shape is None else _Output(_allocator(shape, kind), shape, kind)
+            None if shape is None else _Output(self._allocator(shape, kind), shape, kind)
             for shape, kind in zip(plan.outputs, self._kinds, strict=True)
         ]
         self._known = [each for each in self._outputs if each is not None]
+        self._output_memory.lay_out(each.nbytes for each in self._known)
         self._shapes = shapes
+
+    def _allocator(self, shape: Shape, kind: np.dtype[Any]) -> Callable[..., Array]:
+        """What makes a new output of this type."""
+        size = math.prod(shape) * kind.itemsize
+        if size >= KEPT_FROM:
+            return self._output_memory.empty
+        return aligned_empty if size >= _LARGE else np.empty
 
     def _renew_arena(self, shapes: list[Shape]) -> None:
         """Have no more memory than runs on these shapes need, in the place of more."""
@@ -358,6 +374,11 @@ class _Output:
     shape: Shape
     kind: np.dtype[Any]
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return math.prod(self.shape) * self.kind.itemsize
+
 
 def numbers_of(slots: bytes) -> list[int]:
     """The frame of a run as numbers."""
@@ -367,8 +388,3 @@ def numbers_of(slots: bytes) -> list[int]:
 def context_of(threads: int) -> bytes:
     """What the entry is told of a run: the most threads to use."""
     return _CONTEXT.pack(threads)
-
-
-def _allocator(shape: Shape, kind: np.dtype[Any]) -> Callable[..., Array]:
-    """What makes a new output of this type."""
-    return aligned_empty if math.prod(shape) * kind.itemsize >= _LARGE else np.empty

@@ -12,10 +12,10 @@ from ..base.quantities import bytes_text
 
 @dataclass(frozen=True, slots=True)
 class HeldMemory:
-    """The memory of an engine, in bytes: of weights, of the intermediates of all executors, and of the states of all
-    sessions. ``held`` is what it has, ``used`` what of that the weights, the last run of each executor, and the states
-    need: the rest is room for larger ones. ``largest`` is the most that it ever claimed at once, with new outputs and
-    what kernels take while they run; ``limit`` bounds that."""
+    """The memory of an engine, in bytes: of weights, of the intermediates of all executors, of the states of all
+    sessions, and what is kept for large outputs to come. ``held`` is what it has, ``used`` what of that the weights,
+    the last run of each executor, and the states need: the rest is room for more. ``largest`` is the most that it ever
+    claimed at once, with new outputs and what kernels take while they run; ``limit`` bounds that."""
 
     held: int
     used: int
