@@ -16,6 +16,7 @@ from ...ir.expr import Expr
 from ...ir.simplify import simplify
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
+from ...schedules.blocks import largest_divisor
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of
 from ..definition.attrs import Attrs, attr
@@ -30,10 +31,16 @@ from ..definition.strategy import OpStrategy, register_strategy
 
 GROUP = OpGroup.PARTS
 
-SHORT_PIECE = 8
-"""Pieces of fewer elements in a row, on average, are not worth vectors that choose among them."""
-MOST_COLUMNS = 256
-"""So many elements of a row at most are instructions of their own."""
+SHORT_PIECE = 32
+"""Pieces of at most so many elements in a row, on average, are not worth vectors that choose among them."""
+FEW_ALIKE, FEW_OTHERS = 4, 8
+"""More pieces are not either: of a common divisor, or of others."""
+FEW_ELEMENTS = 8
+"""Pieces of fewer elements without a common divisor are not either, however few."""
+LEAST_RUN, LONGEST_RUN = 4, 128
+"""Fewer elements are no vector; more fill all registers."""
+MOST_RUNS, MOST_COLUMNS = 128, 384
+"""So many vectors of a row at most are instructions of their own, or so many elements."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +127,27 @@ CONCATENATE = register_op(
 
 def _is_of_short_pieces(types: Sequence[Type], axis: int) -> bool:
     """Whether a vector of a row of the result would be of several tensors, and no more of them than can be written out
-    element by element."""
-    widths = [_width(tensor_argument(kind, "x"), axis) for kind in types]
-    if None in widths:
+    run by run, or element by element."""
+    widths = _widths(types, axis)
+    if widths is None or not (total := sum(widths)):
         return False
-    total = sum(width for width in widths if width is not None)
-    return MOST_COLUMNS >= total > 0 and total < SHORT_PIECE * len(widths)
+    average, run = total / len(widths), _run(widths)
+    if run >= LEAST_RUN:
+        return (average <= SHORT_PIECE or len(widths) > FEW_ALIKE) and total <= MOST_RUNS * run
+    is_short = average < FEW_ELEMENTS or (average <= SHORT_PIECE and len(widths) > FEW_OTHERS)
+    return is_short and total <= MOST_COLUMNS
+
+
+def _run(widths: Sequence[int]) -> int:
+    """So many elements of a row are of one tensor at a time."""
+    return largest_divisor(math.gcd(*widths), LONGEST_RUN)
+
+
+def _widths(types: Sequence[Type], axis: int) -> list[int] | None:
+    """How many elements in a row the tensors give to each row of the result, if that is known of all."""
+    found = [_width(tensor_argument(kind, "x"), axis) for kind in types]
+    known = [width for width in found if width is not None]
+    return known if len(known) == len(found) else None
 
 
 def _width(kind: TensorType, axis: int) -> int | None:
@@ -133,22 +155,34 @@ def _width(kind: TensorType, axis: int) -> int | None:
     return const_int(simplify(math.prod(kind.shape[axis:], start=ONE)))
 
 
-def _schedule_columns(attrs: ConcatenateAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-    """Each element of a row is written by an instruction of its own, which knows the tensor that it comes from."""
-    schedule, main = schedule_around(anchor[0], outputs, [], target)
-    stage = schedule[main]
-    rows, columns = stage.loops[: attrs.axis], stage.loops[attrs.axis :]
-    stage.unroll(stage.fuse(*columns))
-    stage.parallel(stage.fuse(*rows))
-    return schedule
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """The schedule of short pieces, of which a row of the result has ``run`` elements from one tensor at a time: each
+    such run is written by an instruction of its own, which knows the tensor that it comes from."""
+
+    run: int
+
+    def schedule(self, attrs: ConcatenateAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """The schedule for some of these outputs."""
+        schedule, main = schedule_around(anchor[0], outputs, [], target)
+        stage = schedule[main]
+        rows, columns = stage.loops[: attrs.axis], stage.loops[attrs.axis :]
+        column = stage.fuse(*columns)
+        if self.run >= LEAST_RUN:
+            column, lane = stage.split(column, factor=self.run)
+            stage.vectorize(lane)
+        stage.unroll(column)
+        stage.parallel(stage.fuse(*rows))
+        return schedule
 
 
 @register_strategy(CONCATENATE)
 def _strategy(attrs: ConcatenateAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
     if attrs.axis > 0:
+        columns = _Columns(_run(_widths(inputs, attrs.axis) or [1]))
         with strategy.specialized(clause("short pieces", _is_of_short_pieces(inputs, attrs.axis))):
-            strategy.add_implementation(_compute, _schedule_columns, "concatenate.columns")
+            strategy.add_implementation(_compute, columns.schedule, "concatenate.columns")
     strategy.add_implementation(_compute, injective_schedule.for_target(target), "concatenate.generic")
     return strategy
 

@@ -52,6 +52,42 @@ def test_what_precedes_a_complex_operator_stays_outside():
     assert stopped(body) == {("relu", "nn.matmul"): "nn.matmul is complex: its operands stay outside"}
 
 
+MOVES = {
+    "take": lambda x: nn.take(x, lw.const(np.arange(60) * 2 // 3), 0),
+    "transpose": lambda x: nn.transpose(x, (1, 0)),
+    "reshape": lambda x: nn.reshape(x, (-1,)),
+    "sum": lambda x: nn.sum(x, 0),
+    "strided_slice": lambda x: nn.strided_slice(x, [3], [50], [0]),
+}
+
+
+@pytest.mark.parametrize(
+    ("mover", "pieces", "width", "apart"),
+    [
+        ("take", 2, 8, True),
+        ("take", 8, 32, False),
+        ("transpose", 7, 3, False),
+        ("transpose", 8, 3, True),
+        ("reshape", 5, 8, False),
+        ("reshape", 6, 8, True),
+        ("sum", 8, 4, False),
+        ("sum", 9, 4, True),
+        ("sum", 6, 16, True),
+        ("strided_slice", 2, 1, False),
+        ("strided_slice", 16, 16, False),
+        ("strided_slice", 6, 8, True),
+    ],
+)
+def test_many_or_short_pieces_are_written_before_they_are_moved(mover, pieces, width, apart):
+    """Small results are not: 56 rows of 2 elements are chosen in less time than the call of a function takes."""
+    parts = [lw.var(f"x{k}", (64, width)) for k in range(pieces)]
+    body = MOVES[mover](nn.concatenate(parts, 1))
+    assert names(body, params=parts) == (["concatenate", mover] if apart else [f"concatenate_{mover}"])
+    given = [np.random.default_rng(k).random((64, width), np.float32) for k in range(pieces)]
+    wanted = lw.Engine(lw.compile(Function(parts, body), unfused=["concatenate"]))(given)[0]
+    np.testing.assert_allclose(lw.Engine(lw.compile(Function(parts, body)))(given)[0], wanted, rtol=1e-5)
+
+
 def test_two_complex_operators_never_share_a_function():
     body = nn.add(nn.matmul(X, W), nn.matmul(Y, W))
     assert sorted(names(body)) == ["nn_matmul", "nn_matmul_add"]
