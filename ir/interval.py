@@ -27,7 +27,7 @@ from .expr import (
     Select,
     Unary,
 )
-from .linear import Linear, Term, atoms_of, is_lane_number, is_ring_node, linear_of, product_is_atom
+from .linear import Linear, Term, atoms_of, has_form, is_lane_number, linear_of
 
 Bound: TypeAlias = int | None
 
@@ -301,9 +301,7 @@ class IntervalAnalysis:
 
 def _is_form(e: Expr) -> bool:
     """Whether the node is bounded through its normal form: index arithmetic, unless it is one big atom itself."""
-    if not (e.dtype.is_index and is_ring_node(e)) or is_lane_number(e):
-        return False
-    return not (isinstance(e, Binary) and e.op == "*" and product_is_atom(e))
+    return e.dtype.is_index and has_form(e)
 
 
 def _binary(op: str, a: Interval, b: Interval) -> Interval:
