@@ -13,12 +13,12 @@ import numpy as np
 import random_programs
 import random_schedules
 from draw import runnable
+from same_state import same_state
 
 import loopwright as lw
 from loopwright.lowering.pipeline import realized_function
 from loopwright.lowering.report import nest_text
 from loopwright.lowering.rules.fold_order import require_order_of_definition
-from loopwright.lowering.same_state import same_state
 
 
 def check(plan, native):

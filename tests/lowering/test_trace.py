@@ -5,13 +5,13 @@ import subprocess
 import sys
 
 import pytest
+from same_state import same_state
 
 import loopwright as lw
 from loopwright import te
 from loopwright.ir.expr import Load
 from loopwright.ir.stmt import Store, seq
 from loopwright.lowering.primitives import primitives
-from loopwright.lowering.same_state import same_state
 from loopwright.lowering.schedule import Schedule
 
 

@@ -55,13 +55,6 @@ def literal_automaton(text: bytes) -> Automaton:
     return Automaton(steps, np.arange(len(text) + 1) == len(text))
 
 
-def run_automaton(members: bytes) -> Automaton:
-    """The automaton of one or more bytes out of some."""
-    steps = np.full((2, 256), DEAD, np.int32)
-    steps[:, np.frombuffer(members, np.uint8)] = 1
-    return Automaton(steps, np.array([False, True]))
-
-
 def _nodes(pattern: Pattern) -> Iterator[Pattern]:
     yield pattern
     match pattern:

@@ -4,10 +4,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from same_state import same_state
 from te_computes import CASES
 
 import loopwright as lw
-from loopwright.lowering.same_state import same_state
 from loopwright.schedules.auto.cost.predict import predict
 
 TARGET = lw.resolve_target("llvm -mcpu=x86-64-v3 -threads=4")

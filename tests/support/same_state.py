@@ -6,10 +6,10 @@ from collections.abc import Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import cast
 
-from ..ir.expr import Expr, TensorBase, Var
-from ..ir.expr_node import ExprNode
-from ..ir.structural import structural_key
-from .state import ScheduleState
+from loopwright.ir.expr import Expr, TensorBase, Var
+from loopwright.ir.expr_node import ExprNode
+from loopwright.ir.structural import structural_key
+from loopwright.lowering.state import ScheduleState
 
 
 def same_state(a: ScheduleState, b: ScheduleState) -> bool:
