@@ -80,7 +80,7 @@ def _character_counts(strings: list[str]) -> npt.NDArray[np.int64]:
 
 
 def _character_ends(data: bytes) -> npt.NDArray[np.int64]:
-    """At which byte the first k characters of UTF-8 end, for all k from 0: where the next one begins, whose first byte
+    """The byte behind the first k characters of UTF-8, for all k from 0: where the next one begins, whose first byte
     is none of those that continue a character."""
     continues = (np.frombuffer(data, np.uint8) & 0xC0) == 0x80
     return np.append(np.flatnonzero(~continues), len(data))

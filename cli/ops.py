@@ -200,7 +200,7 @@ def _sample_calls() -> tuple[Call, ...]:
 
 
 def _calls_that_fit() -> Iterator[Call]:
-    """Of all sample arguments, those that fit."""
+    """Calls of all sample arguments that fit."""
     for name, kind in product(nn.__all__, SAMPLE_DTYPES):
         make = getattr(nn, name)
         needed = [p for p in inspect.signature(make).parameters.values() if p.default is p.empty]
@@ -218,7 +218,7 @@ def _calls_that_fit() -> Iterator[Call]:
 
 
 def _calls_of_forms() -> Iterator[Call]:
-    """Those that sample arguments do not make."""
+    """Calls of forms that sample arguments do not make."""
     yield from _sample_convolutions()
     image = Var("x", tensor_type((1, 8, 4, 4), "float32"))
     yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))

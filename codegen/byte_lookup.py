@@ -49,6 +49,6 @@ def _part(builder: llvm_ir.IRBuilder, table: llvm_ir.Value, align: int, start: i
 
 
 def _permuted(builder: llvm_ir.IRBuilder, a: llvm_ir.Value, b: llvm_ir.Value, index: llvm_ir.Value) -> llvm_ir.Value:
-    """Of 128 bytes those at the low seven bits of each index."""
+    """Take for each index the one of 128 bytes that its low seven bits are the number of."""
     name = "llvm.x86.avx512.vpermi2var.qi.512"
     return builder.call(external(builder.module, name, a.type, [a.type] * 3), [a, index, b])

@@ -49,7 +49,7 @@ def _by_power_of_two(
 def _safe_divisor(
     builder: llvm_ir.IRBuilder, kind: DType, a: llvm_ir.Value, b: llvm_ir.Value, zero: llvm_ir.Value
 ) -> llvm_ir.Value:
-    """1 in place of a divisor that the machine traps on: ``x % 1`` is 0 and the smallest integer over 1 is itself."""
+    """Put 1 in place of a divisor that the machine traps on: ``x % 1`` is 0, the smallest integer over 1 is itself."""
     trap = zero
     if kind.is_signed:
         lowest = builder.icmp_unsigned("==", a, same_lanes(a, -(1 << (kind.bits - 1))))

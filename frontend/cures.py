@@ -88,8 +88,8 @@ def _attempts(dimensions: Sequence[_Dimension]) -> list[Numbers]:
 
 
 def _open_dimensions(graph: GraphProto, given: Shapes) -> list[_Dimension]:
-    """Those of tensors of known rank, which are not given yet, each name once. A name that is a formula is no dimension
-    by itself."""
+    """The open dimensions of tensors of known rank, which are not given yet, each name once. A name that is a
+    formula is no dimension by itself."""
     fed = [i for i in fed_inputs(graph) if i.type.tensor_type.HasField("shape")]
     asked = weight_extents(graph, {i.name: len(i.type.tensor_type.shape.dim) for i in fed})
     found: list[_Dimension] = []

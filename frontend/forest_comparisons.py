@@ -45,7 +45,7 @@ class _Nodes:
         self.bounds = np.pad(forest.bounds, (0, more))
 
     def ask_order(self, nodes: Integers) -> None:
-        """Of nodes that ask for less or greater."""
+        """Put nodes that ask for less or greater."""
         forest, missing = self._forest, self._forest.missing[nodes]
         asked = np.where(missing, OPPOSITE[forest.modes[nodes]], forest.modes[nodes])
         greater, strict = np.isin(asked, (GTE, GT)), np.isin(asked, (LT, GT))
@@ -58,7 +58,7 @@ class _Nodes:
         self._put(nodes, columns, bounds, np.where(missing, yes, no), np.where(missing, no, yes))
 
     def ask_equality(self, nodes: Integers) -> None:
-        """Of nodes that ask whether x is their bound, or is not."""
+        """Put nodes that ask whether x is their bound, or is not."""
         forest = self._forest
         equal = forest.modes[nodes] == NodeMode.BRANCH_EQ
         hit, miss = (np.where(equal, *sides) for sides in ((forest.yes[nodes], forest.no[nodes]),
@@ -69,7 +69,7 @@ class _Nodes:
         self._put_equal(first, features, bounds, miss, hit)
 
     def ask_membership(self, node: int, values: Floats) -> None:
-        """Of a node that asks whether x is one of some values, ascending: in halves, then for equality."""
+        """Put a node that asks whether x is one of some values, ascending: in halves, then for equality."""
         forest = self._forest
         feature, miss, hit = forest.features[node], forest.no[node], forest.yes[node]
         first = np.array([node])
@@ -111,7 +111,7 @@ class _Nodes:
         self.columns[nodes], self.bounds[nodes], self.no[nodes], self.yes[nodes] = columns, bounds, no, yes
 
     def _take(self, count: int) -> Integers:
-        """So many nodes behind all others."""
+        """Take so many nodes behind all others."""
         self._next += count
         return np.arange(self._next - count, self._next)
 

@@ -72,7 +72,8 @@ def _place(inner: Sequence[Node], leaves: Sequence[Node]) -> tuple[int, int]:
 
 
 def _find(inner: Sequence[Node], leaves: Sequence[Node]) -> tuple[int, int] | None:
-    """In which of some bytes that stand side by side others begin, and at which byte of it; None if nowhere."""
+    """The number of the bytes, of some that stand side by side, in which others begin, and at which byte of it; None if
+    they begin in none."""
     for number in range(len(leaves) - len(inner) + 1):
         if all(map(_is_same, inner, leaves[number:])):
             return number, 0
@@ -93,7 +94,7 @@ def _is_joined(utf8: Node) -> bool:
 
 
 def _begin(leaves: Sequence[Node], place: tuple[int, int], sources: Sequence[Node]) -> Node | None:
-    """At which byte something begins that stands at a place of some bytes, as a number; None for 0."""
+    """The byte at which something begins that stands at a position in some bytes, as a number; None for 0."""
     number, inside = place
     shapes = [tensor_of(leaf).shape[0] for leaf in leaves[:number]]
     total = simplify(sum(shapes, start=as_index(inside)))

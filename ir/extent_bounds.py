@@ -93,7 +93,7 @@ def _either(a: Expr | None, b: Expr | None, op: str) -> Expr | None:
 
 
 def _product(a: Bounds, b: Bounds) -> Bounds:
-    """Of numbers that are not negative, or one of which is known."""
+    """Bounds of the product of numbers that are not negative, or one of which is known."""
     for one, other in ((a, b), (b, a)):
         factor = _number(one)
         if factor is not None:

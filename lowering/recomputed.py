@@ -89,7 +89,7 @@ def _is_part(state: ScheduleState, stage: Stage) -> bool:
 
 
 def _product(extents: Sequence[Expr]) -> int | None:
-    """None where one of them is read from memory."""
+    """The product of extents, open ones taken to be of usual length; None where one of them is read from memory."""
     usual = Interval.exactly(OPEN_EXTENT)
     found = [interval_of(e, dict.fromkeys(free_vars(e), usual)) for e in extents]
     numbers = [i.low for i in found if i.is_point and i.low is not None]

@@ -262,7 +262,7 @@ class Tuner:
     def _faster_part(
         self, records: Sequence[TuningRecord], others: Sequence[TuningRecord]
     ) -> tuple[Sequence[TuningRecord], Outcome]:
-        """Those of the records by which the model is faster, by bisection: of all, else of what is left of halves."""
+        """The records by which the model is faster, by bisection: of all, else of what is left of halves."""
         outcome = self._bench.model(TuningRecords([*others, *records]))
         bound = lower_bound(outcome.ratios, DOUBT / MODEL_LOOKS)
         outcome = replace(outcome, low=bound)

@@ -44,17 +44,17 @@ class _Carried:
             self._begin = frame.numbers[code.first], *writes
 
     def enter(self, builder: llvm_ir.IRBuilder, before: llvm_ir.Block) -> None:
-        """At the head of the loop, behind the block ``before`` it."""
+        """Read the values at the head of the loop, behind the block ``before`` it."""
         self.reads, self.writes, self.free = (_phi(builder, value, before) for value in self._begin)
 
     def go_on(self, last: llvm_ir.Block) -> None:
-        """At the end of an iteration: the next one reads what this one wrote."""
+        """Hand on at the end of an iteration: the next one reads what this one wrote."""
         self.reads.add_incoming(self.writes, last)
         self.writes.add_incoming(self.free, last)
         self.free.add_incoming(self.writes, last)
 
     def settle(self, frame: Frame) -> None:
-        """Behind the loop: copy the value to the result, if it lies elsewhere."""
+        """Copy the value to the result behind the loop, if it lies elsewhere."""
         builder = frame.builder
         with builder.if_then(builder.icmp_unsigned("!=", self.reads, frame.numbers[self.code.last])):
             builder.store(self.reads, self.address)

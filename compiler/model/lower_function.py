@@ -147,7 +147,7 @@ def _scheduled(
 
 
 def _note_of_departures(implementation: OpImplementation, schedule: Schedule) -> str | None:
-    """Of a schedule that could not take all that a record of another shape decided, what it took instead."""
+    """What a schedule took instead of decisions of a record of another shape, where these are not legal; else None."""
     if not schedule.departures:
         return None
     return f"what was recorded for {implementation.name} is not all legal here: {'; '.join(schedule.departures)}"

@@ -187,7 +187,7 @@ class _Placer:
                 self._stages[number].intermediates.append(Intermediate(slot, self._size(value), position, until))
 
     def _place_view(self, value: Value, view: View) -> None:
-        """Of what is not ours to place, a view has the same beginning. Of a constant that nobody reads, there is
+        """Give a view the beginning of what it is of, which others may have placed. A constant that nobody reads has
         none."""
         if (base := self.slots.get(view.base)) is None:
             return

@@ -176,7 +176,8 @@ def _run_of(call: Call) -> Run:
 
 
 def _moved(call: Call) -> Run | None:
-    """Of a call whose result is a run of its argument, or its arguments one after the other: copies as a whole."""
+    """What copies the result of a call as a whole, where that is a run of its argument, or its arguments one after the
+    other; else None."""
     rule = op_of(call).memory_rule
     view = None if rule is None else rule(call)
     (kind, *others) = leaf_types(call.type)

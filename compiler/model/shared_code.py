@@ -151,7 +151,7 @@ def _families(known: Sequence[Extents]) -> Iterator[_Family]:
     if len(known) < LEAST_SHARERS:
         return
     found: list[_Family] = []
-    for positions in dict.fromkeys(places for extents in known for places in _places(extents)):
+    for positions in dict.fromkeys(each for extents in known for each in _positions(extents)):
         alike: dict[Extents, dict[Extents, int]] = {}
         for extents in known:
             number = extents[positions[0]]
@@ -167,8 +167,8 @@ def _families(known: Sequence[Extents]) -> Iterator[_Family]:
             yield _Family(family.positions, left)
 
 
-def _places(extents: Extents) -> Iterator[tuple[int, ...]]:
-    """For each number among the extents, where it stands."""
+def _positions(extents: Extents) -> Iterator[tuple[int, ...]]:
+    """The positions of each number among the extents."""
     for number in dict.fromkeys(extent for extent in extents if isinstance(extent, int)):
         yield tuple(at for at, extent in enumerate(extents) if extent == number)
 

@@ -121,7 +121,7 @@ def _view_of(unit: Unit) -> MemoryView | None:
 
 
 def _bytes(elements: Expr, unit: Unit) -> Expr:
-    """So many elements of a unit's result in bytes; dimensions become those of the model."""
+    """The bytes of so many elements of a unit's result; dimensions become those of the model."""
     own = symbols_of(node.type for node in (*unit.function.params, unit.function.body))
     symbols = {symbol: unit.symbols[symbol.name] for symbol in own}
     return simplify(substitute(elements, symbols) * _element_bytes(unit.outputs[0]))

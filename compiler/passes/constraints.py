@@ -244,8 +244,8 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[
 
 
 def _equal_where_it_holds(call: Call, left: list[Expr], right: list[Expr]) -> list[list[Expr]]:
-    """Those of two lists of extents that are equal, or are what differs, in other trials, too: as n and ``min(n, m)``,
-    but not n and m, where the larger one is m. All of them if there are none such."""
+    """The extents of two lists that are equal, or are what differs, in other trials, too: as n and ``min(n, m)``, but
+    not n and m, where the larger one is m. All of them if no other trial says so."""
     symbols = symbols_of_call(call)
     trials = [(v, problem_at(call, v)) for v in (large(symbols[::-1]), turned(symbols), apart(symbols[::-1]))]
 

@@ -76,7 +76,7 @@ def _dequantize(node: OnnxNode) -> Node:
 
 @converter("DynamicQuantizeLinear", 11)
 def _dynamic_quantize(node: OnnxNode) -> Sequence[Node]:
-    """As the body that the standard has, but for the scale of nothing but zeros."""
+    """Convert it as the body that the standard has, but for the scale of nothing but zeros."""
     return dynamically_quantized(node[0])
 
 

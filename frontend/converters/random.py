@@ -75,13 +75,13 @@ def _key(node: OnnxNode) -> Node:
 
 
 def _bits(node: OnnxNode, count: Expr) -> Node:
-    """So many numbers of 64 bits."""
+    """Draw so many numbers of 64 bits."""
     numbers = cast(numbers_up_to(node, simplify(count)), UINT64)
     return _mixed(add(multiply(add(numbers, _known(1)), _known(GAMMA)), _mixed(_key(node))))
 
 
 def _uniform(node: OnnxNode, count: Expr, kind: DType) -> Node:
-    """So many numbers from 0 to below 1, which are all multiples of one power of 2 that the type holds."""
+    """Draw so many numbers from 0 to below 1, which are all multiples of one power of 2 that the type holds."""
     bits = FRACTION[kind.name]
     wide = FLOAT64 if kind is FLOAT64 else FLOAT32
     return multiply(
@@ -91,7 +91,7 @@ def _uniform(node: OnnxNode, count: Expr, kind: DType) -> Node:
 
 
 def _normal(node: OnnxNode, count: Expr, kind: DType) -> Node:
-    """So many numbers of the standard normal distribution, each of two uniform ones (Box and Muller, 1958)."""
+    """Draw so many numbers of the standard normal distribution, each of two uniform ones (Box and Muller, 1958)."""
     wide = FLOAT64 if kind is FLOAT64 else FLOAT32
     pairs = reshape(_uniform(node, count * 2, wide), (-1, 2))
     radius, turn = (reshape(strided_slice(pairs, [k], [k + 1], axes=[1]), (-1,)) for k in range(2))

@@ -130,7 +130,8 @@ class _Bounds:
         self._loops[stage.name], self._regions[stage.name] = earlier.loops, earlier.region
 
     def _basis(self, state: ScheduleState, stage: Stage) -> _Basis | None:
-        """None where much else has a say: in the cell of a scan, and behind what iterations have finished."""
+        """What a region follows from; None where much else has a say: in the cell of a scan, and behind what iterations
+        have finished."""
         if stage.name in self._steps or isinstance(stage.place, After):
             return None
         stages, known = [stage], list[object]()

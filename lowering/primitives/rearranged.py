@@ -189,7 +189,7 @@ def _names(layout: IndexMap, old: Sequence[Axis]) -> list[str]:
 
 
 def _dimensions(extents: Sequence[Expr]) -> Facts:
-    """That no symbolic extent is negative."""
+    """The fact that no symbolic extent is negative."""
     facts = NO_FACTS
     for var in dict.fromkeys(node for extent in extents for node in walk(extent) if isinstance(node, Var)):
         facts = facts.with_condition(var >= ZERO)

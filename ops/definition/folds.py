@@ -1,4 +1,4 @@
-"""In which order operators fold long and short rows, so that float results are the same on every target.
+"""The order in which operators fold long and short rows, so that float results are the same on every target.
 
 And the maximum that softmax subtracts.
 """

@@ -79,7 +79,7 @@ def _asked_of_extents(call: Call) -> Sequence[Expr]:
 
 
 def _elements_asked_of_extents(call: Call) -> Sequence[Expr]:
-    """And on the other axes no more indices than rows to read."""
+    """The condition that on the other axes there are no more indices than rows to read."""
     data, indices = _arguments([a.type for a in call.args])
     axis = normalize_axis(call.attrs.axis, data.ndim)
     return (*_asked_of_extents(call), *map(simplify, left_of_rows(indices.shape, data.shape, axis)))

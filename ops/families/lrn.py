@@ -86,7 +86,7 @@ class _AxisOrder:
     layout: str
 
     def extents(self, shape: Sequence[Expr]) -> Sequence[Expr]:
-        """Those of N, C and the axes of positions, of a tensor with this shape."""
+        """The extents of N, C and the axes of positions, of a tensor with this shape."""
         if not self.layout:
             return shape
         named = Layout(self.layout).extents(shape)
@@ -97,7 +97,7 @@ class _AxisOrder:
         return source_index(index, Layout(self.layout), self._plain) if self.layout else tuple(index)
 
     def from_layout(self, index: Sequence[Expr]) -> tuple[Expr, ...]:
-        """At which n, c, … the element is that has this place in the layout."""
+        """The indices n, c, … of the element that has this index in the layout."""
         return source_index(index, self._plain, Layout(self.layout)) if self.layout else tuple(index)
 
     @property

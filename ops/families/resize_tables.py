@@ -73,8 +73,8 @@ def _shape(types: Sequence[Type], attrs: ResizeTableAttrs) -> tuple[Expr, Expr]:
 
 
 def _sources(attrs: ResizeTableAttrs, inputs: Tensors) -> tuple[te.Tensor, Expr]:
-    """For each element of the result its position among those of the source, and how many of these there are: floats
-    of the type in which positions are computed."""
+    """The position of each element of the result among those of the source, and how many of these there are: floats of
+    the type in which positions are computed."""
     source, result = _extents(inputs, attrs)
     how = attrs.interpolation
     kind = how.float_type

@@ -106,7 +106,7 @@ def _scatter_elements_relation(types: Sequence[Type], attrs: ScatterElementsAttr
 
 
 def _elements_asked_of_extents(call: Call) -> Sequence[Expr]:
-    """On the axes but one there are no more indices than rows to write."""
+    """The condition that on the axes but one there are no more indices than rows to write."""
     data, indices, _ = _arguments([a.type for a in call.args])
     return tuple(map(simplify, left_of_rows(indices.shape, data.shape, normalize_axis(call.attrs.axis, data.ndim))))
 

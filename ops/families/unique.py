@@ -83,7 +83,7 @@ class _Sort:
             length[()] = length[()] * 2
 
     def _merge(self, merged: BufferPtr, first: Expr, middle: Expr, end: Expr) -> None:
-        """Of equal rows those of the first run come first."""
+        """Merge two runs that are sorted; of equal rows those of the first come first."""
         ib = self.builder
         left, right = ib.allocate("index", (), "left"), ib.allocate("index", (), "right")
         left[()] = first
@@ -106,8 +106,8 @@ class _Sort:
             target[to + k] = source[start + k]
 
     def compare(self, a: Expr, b: Expr) -> Expr:
-        """Below 0 if row a comes before row b, above it if behind: by the first element that differs. NaN is behind
-        all numbers, and like itself."""
+        """A number below 0 if row a comes before row b, above it if behind: by the first element that differs. NaN is
+        behind all numbers, and like itself."""
         ib, columns = self.builder, self.rows.shape[1]
         sign, column = ib.allocate("int32", (), "sign"), ib.allocate("index", (), "column")
         sign[()] = te.const(0, "int32")

@@ -34,7 +34,7 @@ def _elementwise(slope: Slope) -> Rule:
 
 
 def _broadcast(first: Callable[[Call, Node], Node], second: Callable[[Call, Node], Node]) -> Rule:
-    """Of two operands that are broadcast with each other."""
+    """The rule of two operands that are broadcast with each other."""
 
     def rule(call: Call, gradient: Node) -> Gradients:
         a, b = call.args
@@ -48,7 +48,7 @@ def _one(x: Node) -> Node:
 
 
 def _chosen(condition: Callable[[Node, Node], Node]) -> Rule:
-    """Of the larger or the smaller of two: it goes to that one, of equal ones half to each."""
+    """The rule of the larger or the smaller of two: the gradient goes to that one, of equal ones half to each."""
 
     def rule(call: Call, gradient: Node) -> Gradients:
         a, b = call.args
@@ -69,7 +69,7 @@ def _power_of(call: Call, gradient: Node) -> Node:
 
 
 def _power_by(call: Call, gradient: Node) -> Node:
-    """By the exponent: of a base that is 0 it is 0, as the limit is for exponents above 0."""
+    """The gradient by the exponent: of a base that is 0 it is 0, as the limit is for exponents above 0."""
     a, _ = call.args
     positive = greater(a, number(0.0, a))
     return gradient * where(positive, call * log(where(positive, a, number(1.0, a))), number(0.0, a))

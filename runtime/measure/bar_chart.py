@@ -76,6 +76,6 @@ def _stroke(x1: float, x2: float, y1: float, y2: float) -> str:
 
 
 def _cut(text: str) -> str:
-    """Its middle gives way, as in tables."""
+    """The text, whose middle gives way where it is long, as in tables."""
     kept = (_LETTERS - 1) // 2
     return text if len(text) <= _LETTERS else f"{text[:kept]}…{text[-kept:]}"

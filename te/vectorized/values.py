@@ -95,7 +95,7 @@ class Values:
         return self._bound[var]
 
     def _choice(self, e: IfThenElse) -> Value:
-        """Of a condition that holds in a box, only what lies in it is evaluated."""
+        """A choice by a condition; of one that holds in a box, only what lies in it is evaluated."""
         condition = self.of(e.condition)
         if not np.ndim(condition):
             return self.of(e.a if condition else e.b)

@@ -66,7 +66,7 @@ def _mixture(node: OnnxNode) -> Node:
     inputs=21,
 )
 def _quantized_mixture(node: OnnxNode) -> Node:
-    """As ``MoE``, of weights of few bits, by the softmax of the best scores only; or by numbers of their own."""
+    """Convert ``MoE`` of weights of few bits, by the softmax of the best scores only; or by numbers of their own."""
     if node.string("quant_type", "int") != "int" or node.integer("weights_prepacked", -1) == 1:
         raise node.unsupported("weights of few bits that are no integers, or packed for one processor,")
     if any(node.get(k) is not None for k in range(15, 21)):

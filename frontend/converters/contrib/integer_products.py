@@ -66,7 +66,7 @@ def _matmul_of_words(node: OnnxNode) -> Node:
 
 @contrib("QLinearConv", f"channels_last {WINDOW}", inputs=9)
 def _qlinear_conv(node: OnnxNode) -> Node:
-    """As ONNX's; with ``channels_last`` x and the result have their channels last, the weights do not."""
+    """Convert it as ONNX's; with ``channels_last`` x and the result have their channels last, the weights do not."""
     if not node.flag("channels_last"):
         return qlinear_conv(node)
     rank = node.rank

@@ -50,7 +50,7 @@ def _packed_attention(node: OnnxNode) -> Node:
 
 
 def _bounds(node: OnnxNode, batch: Expr, first: int) -> Node:
-    """Of each sequence where it begins, or with ``first`` 1 where it ends."""
+    """Where each sequence begins, or with ``first`` 1 where it ends."""
     at = add(numbers_up_to(node, batch), Constant(np.array(first, np.int64)))
     return take(as_int64(node[4]), at)
 

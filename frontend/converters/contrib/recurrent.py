@@ -42,9 +42,9 @@ USUAL = ("sigmoid", "tanh", "tanh")
     inputs=12,
 )
 def _dynamic_lstm(node: OnnxNode) -> Sequence[Node | None]:
-    """As ONNX's, with weights that are [directions, input, 4 · hidden]. The inputs of all steps are brought to unsigned
-    bytes together, the states of a batch before each step. With other activations than usual neither is rounded, so
-    that the result is more exact than that of onnxruntime."""
+    """Convert it as ONNX's, with weights that are [directions, input, 4 · hidden]. The inputs of all steps are
+    brought to unsigned bytes together, the states of a batch before each step. With other activations than usual
+    neither is rounded, so that the result is more exact than that of onnxruntime."""
     if not _has_usual_activations(node):
         inputs = list(node.inputs[:W_SCALE])
         inputs[W] = _weights(node, W, W_SCALE, W_ZERO)

@@ -21,7 +21,7 @@ from .entering import contrib
 
 @contrib("RotaryEmbedding", "interleaved is_packed_batching num_heads rotary_embedding_dim scale", inputs=4)
 def _rotary_embedding(node: OnnxNode) -> Node:
-    """Of [batch, sequence, heads · size] or [batch, heads, sequence, size]. Positions are given for each element of a
+    """Turn [batch, sequence, heads · size] or [batch, heads, sequence, size]. Positions are given for each element of a
     sequence, or that of the first one."""
     if node.real("scale", 1.0) != 1.0 or node.flag("is_packed_batching"):
         raise node.unsupported("a scale, or sequences that are packed,")

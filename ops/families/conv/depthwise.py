@@ -196,7 +196,7 @@ class Depthwise:
 
     @property
     def _most_rows(self) -> int:
-        """As many vectors below each other as half of the registers hold, or of a tile by default."""
+        """The most vectors below each other: as many as half of the registers hold, or those of a tile by default."""
         most = max(MOST_ROWS, self.problem.target.vector_registers // 2)
         return most if self.is_open else min(most, self.outputs[-2])
 

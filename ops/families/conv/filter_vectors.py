@@ -235,7 +235,7 @@ class FilterVectors:
 
     @property
     def _chunks(self) -> int:
-        """In how many parts positions are to wait: each in a quarter of the second cache if that can be."""
+        """The number of parts in which positions are to wait: each in a quarter of the second cache if that can be."""
         most = self.target.l2_bytes // (4 * self.width * self.dtype.storage_bytes)
         return max(math.ceil(math.prod(self.plane) / max(most, 1)), math.ceil(MANY_TASKS / self.panels))
 

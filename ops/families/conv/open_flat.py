@@ -69,8 +69,8 @@ def _is_counted(outputs: Expr) -> bool:
 
 
 def _certain_width(width: Expr) -> Expr:
-    """At least so many positions, and at least 1, in a form that is not below 0 for any extents: so bounds tell the
-    positions of different rows apart."""
+    """A width of so many positions, and of 1, at least, in a form that is not below 0 for any extents: so bounds tell
+    the positions of different rows apart."""
     facts = nonnegative(free_vars(width))
     least = facts.interval(width).low or 0
     return maximum(simplify(width - min(least, 0), facts), 1)

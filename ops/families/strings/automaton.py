@@ -176,7 +176,7 @@ class _State:
     behind_word: bool = False
 
     def anchors(self, before_word: bool, ends: bool = False) -> set[AnchorKind]:
-        """Those that hold between what came before and what follows."""
+        """The anchors that hold between what came before and what follows."""
         found: set[AnchorKind] = {"boundary" if before_word != self.behind_word else "no boundary"}
         if self.begins:
             found.add("begin")

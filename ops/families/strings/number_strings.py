@@ -171,8 +171,8 @@ def _write_finite(writer: _Writer, size: Expr, scale: DecimalScale) -> None:
 
 
 def _write_digits(writer: _Writer, digits: Expr, count: Expr, before: Expr) -> None:
-    """So many digits, with a point behind the first ``before``, if there are more; zeros up to there, if there are
-    less."""
+    """Write so many digits, with a point behind the first ``before``, if there are more; zeros up to there, if there
+    are less."""
     ib = writer.ib
     ten = te.const(10, "uint64")
     digits, count, before = (ib.let(name, x).as_expr() for name, x in (("all", digits), ("n", count), ("b", before)))

@@ -347,7 +347,7 @@ class _Reader:
 
 
 def _folded(ranges: Ranges, flags: _Flags) -> Ranges:
-    """With ``(?i)`` the letters that differ in case only, too."""
+    """Ranges with the letters that differ in case only, too, where ``(?i)`` holds."""
     if not flags.ignore_case:
         return ranges
     others = {

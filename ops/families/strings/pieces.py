@@ -118,7 +118,7 @@ class _Cutter:
             tell(made)
 
     def _match_end(self, begin: Expr, end: Expr) -> Expr:
-        """Behind the longest match that begins at a byte; that byte itself if there is none."""
+        """The byte behind the longest match that begins at a byte; that byte itself if there is none."""
         ib = self.text.builder
         state, at, last = (ib.allocate("index", (), name) for name in ("state", "next", "behind"))
         state[()], at[()], last[()] = as_index(0), begin, begin

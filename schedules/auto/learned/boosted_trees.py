@@ -112,7 +112,7 @@ def _grow(
 def _splits(
     bins: _Ints, node: _Ints, count: int, left: Floats, weights: Floats, options: BoostingOptions
 ) -> list[tuple[int, int]]:
-    """Of each node the column and the bin behind which to part its rows, the last bin where nothing is gained."""
+    """The column and the bin behind which to part the rows of each node, the last bin where nothing is gained."""
     columns = bins.shape[1]
     cell = (node[:, None] * columns + np.arange(columns)) * BINS + bins
     shape = (count, columns, BINS)
