@@ -164,23 +164,8 @@ def schedule_blocked(
     if rows is not None:
         _copy_rows(schedule[rows], tile, target)
     stage = schedule[main]
-    *outer, row, column = stage.loops[: main.ndim]
-    if main.ndim > core.ndim:  # the rows of several matrices are those of one
-        outer, row = [], stage.fuse(*outer, row)
-    panel, column = stage.split(column, factor=tile.columns)
-    chunk, panel = stage.split(panel, factor=blocking.chunk)
-    vector, lane = stage.split(column, factor=tile.lanes)
-    block, row = stage.split(row, factor=tile.rows)
-    several = [block]
-    if blocking.blocks > 1:
-        several = [*stage.split(block, factor=blocking.blocks)]
-    stage.reorder(*outer, chunk, *several, panel, row, vector, lane)
-    stage.vectorize(lane)
-    if main is product.result and not rounds_up:  # stored from where they are summed
-        stage.unroll(vector)
-        stage.unroll(row)
-    task = stage.fuse(*outer, chunk) if blocking.packs_chunks else stage.fuse(*outer, chunk, several[0])
-    stage.parallel(task)
+    stores_sums = main is product.result and not rounds_up  # stored from where they are summed
+    task, panel = _tile_result(stage, main.ndim - core.ndim, blocking, stores_sums)
     schedule[core].compute_at(stage, panel)
     if blocking.packs_chunks:
         schedule[panels if pack else right].compute_at(stage, task)
@@ -196,6 +181,30 @@ def schedule_blocked(
     if bytes_of(main.shape, main.dtype) > target.l2_bytes // 2 and blocking.chunk > 1:
         fetch_ahead(stage, main, panel, 1)
     return schedule
+
+
+def _tile_result(stage: StageView, matrices: int, blocking: Blocking, stores_sums: bool) -> tuple[LoopView, LoopView]:
+    """Split the result into tasks, chunks of panels by blocks of rows, and these into tiles; gives the loops of a task
+    and of a panel. The rows of several ``matrices`` are those of one."""
+    tile = blocking.tile
+    *outer, row, column = stage.loops[: len(stage.op.axis)]
+    if matrices:
+        outer, row = [], stage.fuse(*outer, row)
+    panel, column = stage.split(column, factor=tile.columns)
+    chunk, panel = stage.split(panel, factor=blocking.chunk)
+    vector, lane = stage.split(column, factor=tile.lanes)
+    block, row = stage.split(row, factor=tile.rows)
+    several = [block]
+    if blocking.blocks > 1:
+        several = [*stage.split(block, factor=blocking.blocks)]
+    stage.reorder(*outer, chunk, *several, panel, row, vector, lane)
+    stage.vectorize(lane)
+    if stores_sums:
+        stage.unroll(vector)
+        stage.unroll(row)
+    task = stage.fuse(*outer, chunk) if blocking.packs_chunks else stage.fuse(*outer, chunk, several[0])
+    stage.parallel(task)
+    return task, panel
 
 
 def decide_blocking(
