@@ -45,6 +45,16 @@ ONE = graph([node("Identity", ["x"], ["b"])])
 SEQUENCE = node("SequenceConstruct", ["x", "x"], ["s"])
 SVM = {"coefficients": [1.0], "support_vectors": [1.0] * 4, "n_supports": 1, "kernel_type": "POLY"}
 FLOAT16 = TensorProto.FLOAT16
+PAIRS = graph([node("Identity", ["k"], ["k2"]), node("SequenceConstruct", ["x", "x"], ["b"])], ("i", "k"), ("k2", "b"))
+PAIR_OF_ROWS = graph([node("SequenceConstruct", ["r", "r"], ["b"])], ("r",))
+TREE_NUMBERS = ("tree_roots", "nodes_featureids", "nodes_truenodeids", "nodes_falsenodeids", "leaf_targetids")
+TREE = {
+    "n_targets": 1,
+    "nodes_trueleafs": [1],
+    "nodes_falseleafs": [1],
+    **{name: [0] for name in TREE_NUMBERS},
+    **{name: helper.make_tensor("t", FLOAT, [1], [0.5]) for name in ("nodes_splits", "leaf_weights")},
+}
 
 CASES = {
     "branches": (
@@ -82,6 +92,34 @@ CASES = {
             node("SequenceMap", ["s", "t"], ["y"], body=graph([node("Add", ["a", "e"], ["b"])], ("a", "e"))),
         ),
         "its sequences have different lengths, 1, 2",
+    ),
+    "past of a length": (
+        model(
+            node("Attention", ["x", "w", "", "", "", "", "n"], ["y"], domain="com.microsoft", num_heads=2),
+            inputs=[value(shape=(1, 3, 4)), value("n", (), TensorProto.INT32)],
+            w=np.ones((4, 12), np.float32),
+        ),
+        "past_sequence_length, which is about buffers that past and present share, is not supported",
+    ),
+    "modes": (model(of_ml("TreeEnsemble", "x", **TREE)), "attribute nodes_modes is missing"),
+    "rows of a loop": (
+        model(node("Loop", ["n", ""], ["y"], body=PAIRS), inputs=[value(), value("n", (), INT64)]),
+        "a body that stacks anything but tensors is not supported",
+    ),
+    "rows of iterations": (
+        model(node("Loop", ["n", ""], ["y"], body=PAIRS), n=np.array(3)),
+        "a body that stacks anything but tensors is not supported",
+    ),
+    "rows of a scan": (
+        model(node("Scan", ["x"], ["y"], body=PAIR_OF_ROWS, num_scan_inputs=1)),
+        "a body that gives a sequence of 2 tensors is not supported",
+    ),
+    "padding by a window": (
+        model(
+            node("ConvTranspose", ["x", "w"], ["y"], auto_pad="SAME_UPPER"),
+            inputs=[value(shape=(1, 3, 8, 8)), value("w", (3, 4, "height", "width"))],
+        ),
+        "auto_pad or output_shape with a weight whose window or channels are open is not supported",
     ),
     "shape": (model(node("Relu", ["x"], ["y"]), inputs=[value(shape=None)]), "is declared without a shape"),
     "keys": (

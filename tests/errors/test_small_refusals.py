@@ -21,6 +21,7 @@ def var(*shape, kind="float32", name="x"):
 
 
 IMAGE, WEIGHT = var(1, 4, 8, 8), var(4, 4, 3, 3, name="weight")
+WINOGRAD = var(1, 2, 8, 8, 8), var(2, 6, 6, 16, 8), var(2, 2, 3, 3, 8, 4)
 OPEN_IMAGE = var(1, 4, te.var("height"), 8)
 
 
@@ -93,6 +94,10 @@ def test_of_targets(line, message):
         (
             lambda: nn.resize(IMAGE, (4, 4), regions=[(0, 1, 2), (0, 1)]),
             r"a region has a begin and an end, found \(0, 1, 2\)",
+        ),
+        (
+            lambda: nn.open_winograd_conv2d(*WINOGRAD, size=4, group=8, data_layout="NCHW8c"),
+            r"weight must be float32\[2, 2, 3, 3, 8, 8\], as OIHW8i8o says",
         ),
         (lambda: nn.resize(IMAGE, (4, 4), mode=3), "modes are texts, found 3"),
         (lambda: nn.while_loop(lambda x: (x, x), lambda x: x, var(4)), "a condition is one bool, found 2 values"),

@@ -13,6 +13,7 @@ import pytest
 import loopwright as lw
 from loopwright.artifact.section_file import FORMAT, MAGIC, write_sections
 from loopwright.base.aligned import ARENA_ALIGNMENT
+from loopwright.base.state import State
 
 X = np.arange(-6, 6, dtype=np.float32).reshape(2, 6)
 WEIGHT = np.arange(-9, 9, dtype=np.float32).reshape(6, 3)
@@ -208,3 +209,19 @@ def test_code_that_is_no_object_file_is_refused_though_its_digest_is_right(libra
     lw.Library(replace(library.model, functions=functions)).save(tmp_path / "forged.lwlib")
     with pytest.raises(lw.ModelError, match=r"forged\.lwlib is damaged: the code of \w+ "):
         lw.load(tmp_path / "forged.lwlib")
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"states": (State(0, 1),)}, "a state is an input or output that the model does not have"),
+        ({"states": (State(0, 0, 2),)}, "a state has an axis that its tensor does not have"),
+        ({"states": (State(0, 0), State(0, 0))}, "two states are one tensor"),
+        ({"repeated": ((0, 2),)}, "what is repeated is an axis that no input has"),
+        ({"segments": -1}, "the number of growing segments is negative"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_refused(library, tmp_path, fields, problem):
+    lw.Library(replace(library.model, **fields)).save(tmp_path / "wrong.lwlib")
+    with pytest.raises(lw.ModelError, match=problem):
+        lw.load(tmp_path / "wrong.lwlib")
