@@ -16,7 +16,21 @@ from loopwright.base.dtype import FLOAT32, INDEX, INT8, INT32, UINT8, dtype
 from loopwright.base.timing import TimedStage
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import FALSE, TRUE, const
-from loopwright.ir.expr import Binary, Broadcast, Cast, Const, Expr, IfThenElse, Let, Load, Ramp, Select, Unary, Var
+from loopwright.ir.expr import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Ramp,
+    Select,
+    Unary,
+    Var,
+)
 from loopwright.ir.facts import NO_FACTS, prove
 from loopwright.ir.makers import cast, logical_and, maximum, minimum
 from loopwright.ir.simplify import FunctionSimplifier, simplify, simplify_func
@@ -155,6 +169,13 @@ CONDITIONS = [
     (P & ~P, "False"),
     (P | Q | P, "p or q"),
     (~(P & Q), "not p or not q"),
+    (Compare("==", P, P), "True"),
+    (Compare("!=", P, P), "False"),
+    *((Compare("==", *sides), "p") for sides in ((P, TRUE), (TRUE, P))),
+    *((Compare("==", *sides), "not p") for sides in ((P, FALSE), (FALSE, P))),
+    *((Compare("!=", *sides), "p") for sides in ((P, FALSE), (FALSE, P))),
+    *((Compare("!=", *sides), "not p") for sides in ((P, TRUE), (TRUE, P))),
+    (Compare("==", P, Q), "p == q"),
     (U < 256 - 1, "u < uint8(255)"),
     (U >= 0, "True"),
     (F <= F, "f <= f"),
