@@ -24,10 +24,10 @@ class Grid:
     axes: tuple[Var, ...]
     begins: tuple[int, ...]
     ends: tuple[int, ...]
-    places: Mapping[Var, int] = field(init=False)
+    positions: Mapping[Var, int] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "places", {var: k for k, var in enumerate(self.axes)})
+        object.__setattr__(self, "positions", {var: k for k, var in enumerate(self.axes)})
 
     @property
     def ndim(self) -> int:
@@ -44,10 +44,10 @@ class Grid:
         """How many points there are."""
         return math.prod(self.shape)
 
-    def numbers(self, place: int) -> Array:
+    def numbers(self, position: int) -> Array:
         """The values of one axis, along it."""
-        shape = [-1 if k == place else 1 for k in range(self.ndim)]
-        return np.arange(self.begins[place], self.ends[place]).reshape(shape)
+        shape = [-1 if k == position else 1 for k in range(self.ndim)]
+        return np.arange(self.begins[position], self.ends[position]).reshape(shape)
 
     def within(self, ranges: Sequence[tuple[int, int]]) -> Self:
         """The part of these ranges, which count from where the grid's axes begin."""
@@ -55,12 +55,12 @@ class Grid:
         ends = tuple(begin + high for begin, (_, high) in zip(self.begins, ranges, strict=True))
         return type(self)(self.axes, begins, ends)
 
-    def with_split(self, place: int, parts: Mapping[Var, int]) -> Self:
-        """The grid with axes that take so many values in the place of one that takes as many as these together."""
+    def with_split(self, position: int, parts: Mapping[Var, int]) -> Self:
+        """The grid with axes that take so many values in place of one that takes as many as these together."""
         axes, begins, ends = list(self.axes), list(self.begins), list(self.ends)
-        axes[place : place + 1] = parts
-        begins[place : place + 1] = [0] * len(parts)
-        ends[place : place + 1] = parts.values()
+        axes[position : position + 1] = parts
+        begins[position : position + 1] = [0] * len(parts)
+        ends[position : position + 1] = parts.values()
         return type(self)(tuple(axes), tuple(begins), tuple(ends))
 
     def joined(self, other: Grid) -> Grid:

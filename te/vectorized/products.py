@@ -19,29 +19,29 @@ def sum_of_products(a: Array, b: Array, spatial: Grid, folded: Grid) -> Array:
     of these."""
     kept, ndim = spatial.ndim, spatial.ndim + folded.ndim
     # What only one factor has is summed in it; what none has, as often as there are terms.
-    for place in range(kept, ndim):
-        if a.shape[place] == b.shape[place] == 1:
-            a = a * a.dtype.type(folded.shape[place - kept])
-        elif b.shape[place] == 1:
-            a = a.sum(place, dtype=a.dtype, keepdims=True)
-        elif a.shape[place] == 1:
-            b = b.sum(place, dtype=b.dtype, keepdims=True)
-    has = [(a.shape[place] != 1, b.shape[place] != 1) for place in range(kept)]
-    first = next((place for place in range(kept) if has[place][0] != has[place][1]), None)
+    for axis in range(kept, ndim):
+        if a.shape[axis] == b.shape[axis] == 1:
+            a = a * a.dtype.type(folded.shape[axis - kept])
+        elif b.shape[axis] == 1:
+            a = a.sum(axis, dtype=a.dtype, keepdims=True)
+        elif a.shape[axis] == 1:
+            b = b.sum(axis, dtype=b.dtype, keepdims=True)
+    has = [(a.shape[axis] != 1, b.shape[axis] != 1) for axis in range(kept)]
+    first = next((axis for axis in range(kept) if has[axis][0] != has[axis][1]), None)
     if first is not None and has[first][1]:  # rows are what comes first in the result
         a, b, has = b, a, [(in_b, in_a) for in_a, in_b in has]
     batch, rows, columns, alone = (
-        [place for place in range(kept) if has[place] == which]
+        [axis for axis in range(kept) if has[axis] == which]
         for which in ((True, True), (True, False), (False, True), (False, False))
     )
     summed = [*range(kept, ndim)]
-    batches = [a.shape[place] for place in batch]
+    batches = [a.shape[axis] for axis in batch]
     terms = math.prod(a.shape[kept:])
     left = a.transpose(*batch, *rows, *summed, *alone, *columns).reshape(*batches, -1, terms)
     right = b.transpose(*batch, *summed, *columns, *alone, *rows).reshape(*batches, terms, -1)
-    outer = [*(a.shape[place] for place in rows), *(b.shape[place] for place in columns), *(1 for _ in alone)]
+    outer = [*(a.shape[axis] for axis in rows), *(b.shape[axis] for axis in columns), *(1 for _ in alone)]
     order = [*batch, *rows, *columns, *alone]
-    made = _matmul(left, right).reshape([*batches, *outer]).transpose([order.index(place) for place in range(kept)])
+    made = _matmul(left, right).reshape([*batches, *outer]).transpose([order.index(axis) for axis in range(kept)])
     return np.broadcast_to(made, spatial.shape)
 
 
@@ -67,19 +67,19 @@ def with_groups(spatial: Grid, product: Binary) -> tuple[Grid, Binary]:
     reads without gathering."""
     for node in walk(product):
         match node:
-            case Binary("//", Var() as var, Const() as size) if var in spatial.places:
-                place = spatial.places[var]
-                if not spatial.shape[place] % int(size) and not spatial.begins[place]:
-                    return _split(spatial, place, size, product)
+            case Binary("//", Var() as var, Const() as size) if var in spatial.positions:
+                position = spatial.positions[var]
+                if not spatial.shape[position] % int(size) and not spatial.begins[position]:
+                    return _split(spatial, position, size, product)
     return spatial, product
 
 
-def _split(spatial: Grid, place: int, size: Const, product: Binary) -> tuple[Grid, Binary]:
-    """The axis at a place as groups of this size and their members."""
-    var = spatial.axes[place]
+def _split(spatial: Grid, position: int, size: Const, product: Binary) -> tuple[Grid, Binary]:
+    """The axis at a position as groups of this size and their members."""
+    var = spatial.axes[position]
     group, member = Var(f"{var.name}.group"), Var(f"{var.name}.member")
     whole: Expr = group * size + member
     parts: dict[Node, Expr] = {var: whole}
     parts |= {Binary("//", whole, size): group, Binary("%", whole, size): member}
-    split = spatial.with_split(place, {group: spatial.shape[place] // int(size), member: int(size)})
+    split = spatial.with_split(position, {group: spatial.shape[position] // int(size), member: int(size)})
     return split, rewrite(product, lambda node: parts.get(node))  # noqa: PLW0108 - of several overloads

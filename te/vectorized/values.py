@@ -87,9 +87,9 @@ class Values:
         raise UnvectorizedError(f"{type(e).__name__} is not evaluated a whole tensor at a time")
 
     def _variable(self, var: Var) -> Value:
-        place = self._grid.places.get(var)
-        if place is not None:
-            return self._grid.numbers(place)
+        position = self._grid.positions.get(var)
+        if position is not None:
+            return self._grid.numbers(position)
         if var not in self._bound:
             raise UnvectorizedError(f"nothing tells the value of {var.name}")
         return self._bound[var]
@@ -117,15 +117,15 @@ class Values:
         box = [(0, count) for count in self._grid.shape]
         for clause in _clauses(condition):
             holds = np.asarray(self.of(clause))
-            several = [place for place, count in enumerate(holds.shape) if count != 1]
+            several = [position for position, count in enumerate(holds.shape) if count != 1]
             if len(several) > 1:
                 return None
             (where,) = np.nonzero(holds.reshape(-1))
             low, high = (int(where[0]), int(where[-1]) + 1) if where.size else (0, 0)
             if high - low != where.size:
                 return None
-            for place in several:
-                box[place] = max(box[place][0], low), min(box[place][1], high)
+            for position in several:
+                box[position] = max(box[position][0], low), min(box[position][1], high)
             if not several and not where.size:
                 return [(0, 0)] * self._grid.ndim
         return [(low, max(low, high)) for low, high in box]
@@ -133,7 +133,7 @@ class Values:
     @property
     def _local(self) -> bool:
         """Whether some variable has a value of its own at each point, which a part of the grid would lack."""
-        return any(isinstance(e, Var) and e not in self._grid.places for e in self._known if e not in self._bound)
+        return any(isinstance(e, Var) and e not in self._grid.positions for e in self._known if e not in self._bound)
 
     def _read(self, tensor: Tensor, indices: tuple[Expr, ...]) -> Array:
         array = self._tensors[tensor]
@@ -148,20 +148,20 @@ class Values:
         begin = form.constant
         steps: dict[int, int] = {}
         for term in form.terms.values():
-            coefficient, place = term.coefficient, None
+            coefficient, position = term.coefficient, None
             for factor in term.factors:
-                if isinstance(factor, Var) and factor in self._grid.places and place is None:
-                    place = self._grid.places[factor]
+                if isinstance(factor, Var) and factor in self._grid.positions and position is None:
+                    position = self._grid.positions[factor]
                 elif np.ndim(value := self.of(factor)) or not isinstance(value, (int, np.integer)):
                     return None
                 else:
                     coefficient *= int(value)
-            if place is None:
+            if position is None:
                 begin += coefficient
             else:
-                steps[place] = steps.get(place, 0) + coefficient
-        begin += sum(step * self._grid.begins[place] for place, step in steps.items())
-        far = [step * (self._grid.shape[place] - 1) for place, step in steps.items()]
+                steps[position] = steps.get(position, 0) + coefficient
+        begin += sum(step * self._grid.begins[position] for position, step in steps.items())
+        far = [step * (self._grid.shape[position] - 1) for position, step in steps.items()]
         low, high = (begin + sum(pick(each, 0) for each in far) for pick in (min, max))
         return _Walk(begin, steps) if low >= 0 and high < extent else None
 
@@ -170,9 +170,9 @@ class Values:
         strides, shape = [0] * self._grid.ndim, [1] * self._grid.ndim
         for walk, stride in zip(walks, array.strides, strict=True):
             assert walk is not None
-            for place, step in walk.steps.items():
-                strides[place] += step * stride
-                shape[place] = self._grid.shape[place]
+            for position, step in walk.steps.items():
+                strides[position] += step * stride
+                shape[position] = self._grid.shape[position]
         first = array[tuple(slice(walk.begin, None) for walk in walks if walk is not None)]
         if first.dtype.isbuiltin == 1:
             return as_strided(first, shape, strides, writeable=False)
@@ -191,7 +191,7 @@ class Values:
         spread = np.broadcast_arrays(*clipped, np.empty((1,) * self._grid.ndim, np.int8))[: len(loose)]
         got = array.transpose(*loose, *kept)[tuple(spread)]
         own: list[_Walk | None] = [
-            _Walk(0, {place: 1} if count != 1 else {}) for place, count in enumerate(spread[0].shape)
+            _Walk(0, {position: 1} if count != 1 else {}) for position, count in enumerate(spread[0].shape)
         ]
         return self._view(got, own + [walks[axis] for axis in kept])
 
