@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ..ir.constants import const_int
-from .node import Constant
+from .node import Constant, tensor_of
 from .types import TensorType
 
 Array = npt.NDArray[Any]
@@ -35,8 +35,7 @@ class DeferredConstant(Constant):
     @property
     def size(self) -> int:
         """The number of elements."""
-        assert isinstance(self.type, TensorType)
-        return math.prod(extent for extent in map(const_int, self.type.shape) if extent is not None)
+        return math.prod(extent for extent in map(const_int, tensor_of(self).shape) if extent is not None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Constant, (self.value, self.name)

@@ -87,11 +87,11 @@ class Kernel:
 
     def __call__(self, *arrays: object, threads: int | None = None) -> None:
         """Run the kernel on the arrays, with at most ``threads`` threads (default: the target's, or the system's)."""
-        held = self._arguments.arrays(arrays)
-        slots = self._arguments.slots(held)
+        given = self._arguments.arrays(arrays)
+        slots = self._arguments.slots(given)
         context = self._context if threads is None else _CONTEXT.pack(check_threads(threads))
         if self._interpreted is not None:
-            self._interpreted(*held)
+            self._interpreted(*given)
             return
         if self._foreign is not None:
             raise TargetError(self._foreign)
@@ -101,12 +101,14 @@ class Kernel:
 
     def bind(self, *arrays: object, threads: int | None = None) -> BoundKernel:
         """The kernel with its arrays checked once, and kept: calling the result runs it on them again and again."""
-        held = self._arguments.arrays(arrays)
-        slots = self._arguments.slots(held)
+        given = self._arguments.arrays(arrays)
+        slots = self._arguments.slots(given)
         if self._foreign is not None:
             raise TargetError(self._foreign)
-        entry = self._entry if self._interpreted is None else _interpreted_entry(self._interpreted, held)
-        return BoundKernel(entry, self._fail, held, slots, self._threads if threads is None else check_threads(threads))
+        entry = self._entry if self._interpreted is None else _interpreted_entry(self._interpreted, given)
+        return BoundKernel(
+            entry, self._fail, given, slots, self._threads if threads is None else check_threads(threads)
+        )
 
     @property
     def why_untimed(self) -> str:

@@ -1,1 +1,1 @@
-"""Chooses the layouts in which values are held, by what implementations and transforms cost."""
+"""Chooses the layouts of values, by what implementations and transforms cost."""

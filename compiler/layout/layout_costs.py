@@ -58,7 +58,7 @@ class LayoutCosts:
             return call
 
     def of_transform(self, node: Node, source: ResultLayout, destination: OperandLayout) -> float:
-        """What it costs to have a value in another layout than it is held in. Constants are transformed, and packed,
+        """What it costs to have a value in another layout than its own. Constants are transformed, and packed,
         when the model is compiled, which costs a run nothing."""
         if source == destination or isinstance(node, Constant):
             return 0.0

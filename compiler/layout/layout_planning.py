@@ -1,4 +1,4 @@
-"""Layout planning: in which layouts the values of a graph are held, chosen for the graph as a whole.
+"""Layout planning: the layout of each value, chosen for the graph as a whole.
 
 Operators say by their layout rules (``ops/definition/layout_rule.py``) in which layouts a call can be made: these are
 the candidates (``layout_candidates.py``). Implementations say what they cost (``ops/definition/cost.py``), and so do

@@ -22,8 +22,8 @@ from .value_layouts import OperandLayout, ResultLayout
 
 @dataclass(frozen=True, slots=True)
 class LayoutAssignment:
-    """What the search found: the candidates of each call, the one that was ``chosen``, the layout that each value is
-    held in, the layouts in which its users ``need`` it, and the ``cost`` of all calls and transforms, in cycles."""
+    """What the search found: the candidates of each call, the one that was ``chosen``, the layout of each
+    value, the layouts in which its users ``need`` it, and the ``cost`` of all calls and transforms, in cycles."""
 
     candidates: Mapping[Node, tuple[CostedCandidate, ...]]
     chosen: Mapping[Node, CostedCandidate]
@@ -96,7 +96,7 @@ class _CostTable:
         return min(self.least[node], key=cost)
 
     def best_candidate(self, call: Call, layout: ResultLayout) -> CostedCandidate:
-        """The cheapest candidate whose result is held in a layout."""
+        """The cheapest candidate whose result is in a layout."""
         fitting = (candidate for candidate in self.candidates[call] if candidate.layouts.result == layout)
         return min(fitting, key=lambda candidate: self._total(call, candidate))
 

@@ -1,4 +1,4 @@
-"""How values are held in memory, and passed to calls, while the layouts of a graph are planned."""
+"""The layouts of values in memory, and as calls take them, while the layouts of a graph are planned."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...ir.constants import ONE
 from ...ops.definition.layout_rule import Packed, ValueLayout
 
 ResultLayout: TypeAlias = ValueLayout | None
-"""How a value is held; None: as the graph has it."""
+"""The layout of a value; None: as the graph has it."""
 OperandLayout: TypeAlias = ValueLayout | Packed | None
 """How a value is passed to a call; only a constant can be packed."""
 

@@ -93,9 +93,9 @@ def _layout_rule(call: Call, given: ValueLayout | None, target: Target) -> Itera
     rank = tensor_of(call).ndim - 2
     if call.attrs.channels_last or not 1 <= rank <= 3:
         return
-    held = ValueLayout(Layout(f"NC{spatial_axes(rank)}"), Layout(f"N{spatial_axes(rank)}C"))
-    if given in (None, held):
-        yield LayoutCandidate((held, None), replace(call.attrs, channels_last=True), held)
+    last = ValueLayout(Layout(f"NC{spatial_axes(rank)}"), Layout(f"N{spatial_axes(rank)}C"))
+    if given in (None, last):
+        yield LayoutCandidate((last, None), replace(call.attrs, channels_last=True), last)
 
 
 GRID_SAMPLE = register_op(
