@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ..base.target import Target
 from ..ir.constants import const_int
-from ..ir.expr import Axis, Call, TensorRead
+from ..ir.expr import Axis, Call, Expr, TensorRead
 from ..ir.open_extents import LONG
 from ..ir.visit import tensor_reads, walk
 from ..lowering.access_strides import stride_along, strides_along
@@ -151,12 +151,16 @@ def _is_gathered(state: ScheduleState, stage: Stage) -> bool:
 
 def is_costly(op: ComputeOp) -> bool:
     """Whether an element takes functions to compute, not arithmetic and rounding alone."""
-    return any(True for _ in _functions_of(op))
+    return are_costly(op.body)
 
 
-def _functions_of(op: ComputeOp) -> Iterator[Call]:
-    """The calls of functions that take more than an instruction."""
-    for body in op.body:
+def are_costly(bodies: Iterable[Expr]) -> bool:
+    """Whether there are such functions in some expressions."""
+    return any(True for _ in _functions_of(bodies))
+
+
+def _functions_of(bodies: Iterable[Expr]) -> Iterator[Call]:
+    for body in bodies:
         yield from (node for node in walk(body) if isinstance(node, Call) and node.name not in ROUNDING)
 
 
@@ -224,7 +228,7 @@ def pointwise_lanes(stage: StageView, extent: int | None, target: Target) -> int
     No function is computed in less than float32.
     """
     lanes = _lanes(stage, target)
-    computed = [value.dtype for op in stage.computes for call in _functions_of(op) for value in (call, *call.args)]
+    computed = [value.dtype for op in stage.computes for call in _functions_of(op.body) for value in (call, *call.args)]
     if not computed:
         return lanes
     width = min(target.lanes("float32"), *map(target.lanes, computed))

@@ -32,9 +32,10 @@ def running_axis(op: ComputeOp) -> int | None:
     return next((k for k, axis in enumerate(op.axis) if accumulation(op, axis) is not None), None)
 
 
-def schedule_running(stage: StageView, along: int, tile: RunningTile) -> LoopView:
+def schedule_running(stage: StageView, along: int, tile: RunningTile, is_read: bool = False) -> LoopView:
     """Accumulate a stage, whose loops stand as they were made, along an axis, a tile in each parallel task; gives the
-    innermost loop after each iteration of which what reads the stage can be computed.
+    innermost loop after each iteration of which what reads the stage can be computed, if ``is_read``: a tile is whole
+    along all of its axes but one then.
 
     >>> import loopwright as lw
     >>> from loopwright import te
@@ -64,7 +65,7 @@ def schedule_running(stage: StageView, along: int, tile: RunningTile) -> LoopVie
         tasks, tiled = _tile_rows(stage, outer, axes[:along], tile)
         tasks += inside
     else:
-        tasks, tiled, joined = _tile_columns(stage, inside, axes[along + 1 :], tile)
+        tasks, tiled, joined = _tile_columns(stage, inside, axes[along + 1 :], tile, is_read)
         tasks = [*outer, *tasks]
     stage.reorder(*tasks, time, *tiled)
     if tasks:
@@ -107,13 +108,16 @@ def _tile_rows(
 
 
 def _tile_columns(
-    stage: StageView, inside: list[LoopView], axes: tuple[Axis, ...], tile: RunningTile
+    stage: StageView, inside: list[LoopView], axes: tuple[Axis, ...], tile: RunningTile, is_whole: bool
 ) -> tuple[list[LoopView], list[LoopView], int]:
-    """Neighbours in vectors, as many at a time as a tile has: of as many axes, as one, as it takes to have these. Gives
-    the loops of tasks, those of a tile, and how many axes these are of."""
+    """Neighbours in vectors, as many at a time as a tile has: of as many axes, as one, as it takes to have these, or
+    of which it has all if it is to be whole. Gives the loops of tasks, those of a tile, and how many axes these are
+    of."""
     extents = [const_int(axis.extent) or LONG for axis in axes]
     first = len(axes) - 1
     while first > 0 and math.prod(extents[first:]) < tile.columns:
+        if is_whole and math.prod(extents[first - 1 :]) > tile.columns:
+            break
         first -= 1
     tasks, part = inside[:first], stage.fuse(*inside[first:])
     count = math.prod(extents[first:])

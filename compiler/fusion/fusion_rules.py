@@ -13,7 +13,8 @@ So there is at most one complex operator or reduction in a function. An opaque o
 operands of a complex one stay outside its function, for its schedule reads them many times, or packs them first; but
 what only moves the rows that it reads may join it (``prologue.py``).
 
-A concatenation of many or short pieces stays out of the function of what moves or sums its elements (``pieces.py``).
+A concatenation of many or short pieces stays out of the function of what moves or sums its elements, and so does a
+transpose that turns rows (``written_first.py``).
 A reshape to open extents stays out of the function of a change of layout. By itself it needs no code; in that function
 each position of its result would be found by divisions that only a run can do, and no tile could be written as it lies.
 """
@@ -31,8 +32,8 @@ from ...ops.families.cast import CAST
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM
 from ...ops.families.quantize import DEQUANTIZE
 from ...ops.families.reshape import RESHAPE
-from .pieces import is_written_first
 from .prologue import reads_once
+from .written_first import why_written_first
 
 MAX_CALLS = 48
 """Most calls in one function: bounds the depth of expressions and the time to compile them."""
@@ -81,8 +82,8 @@ def obstacle(
             where = f"on a path from {node.op.name} to {sink.op.name}, where its results meet"
             return f"{_membership(call, anchor_of)}, and {where}"
     into = anchor_of(sink)
-    if is_written_first(node, into):
-        return f"{into.op.name} would choose each element of {node.op.name} among {len(node.args)} pieces"
+    if (why := why_written_first(node, into)) is not None:
+        return why
     if pattern_of(into) <= OpPattern.COMM_REDUCE:
         return None
     if into is sink and reads_once(sink) and pattern_of(anchor) <= OpPattern.BROADCAST:

@@ -14,9 +14,10 @@ from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
 from ...ir.simplify import simplify
-from ...lowering.schedule import Schedule
+from ...lowering.schedule import LoopView, Schedule, StageView
 from ...schedules.around import schedule_around
 from ...schedules.blocks import largest_divisor
+from ...schedules.default_schedule import are_costly, pointwise_lanes
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of
 from ..definition.attrs import Attrs, attr
@@ -41,6 +42,8 @@ LEAST_RUN, LONGEST_RUN = 4, 128
 """Fewer elements are no vector; more fill all registers."""
 MOST_RUNS, MOST_COLUMNS = 128, 384
 """So many vectors of a row at most are instructions of their own, or so many elements."""
+BLOCK = 1024
+"""So many elements are copied before functions are computed of them, which do not leave the first cache."""
 
 
 @dataclass(frozen=True)
@@ -163,17 +166,40 @@ class _Columns:
     run: int
 
     def schedule(self, attrs: ConcatenateAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
-        """The schedule for some of these outputs."""
-        schedule, main = schedule_around(anchor[0], outputs, [], target)
-        stage = schedule[main]
-        rows, columns = stage.loops[: attrs.axis], stage.loops[attrs.axis :]
-        column = stage.fuse(*columns)
+        """The schedule for some of these outputs. What functions make of single elements is computed in vectors, from a
+        copy of some rows."""
+        (result,) = anchor
+        schedule, main = schedule_around(result, outputs, [], target)
+        if main is not result and self.run < LEAST_RUN and are_costly(schedule[main].bodies):
+            schedule, main = schedule_around(result, outputs, [result], target)
+            block = _vectors_of_rows(schedule[main], attrs.axis, target)
+            schedule[result].compute_at(schedule[main], block)
+            self._write_columns(schedule[result], attrs.axis)
+        else:
+            stage = schedule[main]
+            self._write_columns(stage, attrs.axis)
+            stage.parallel(stage.fuse(*stage.loops[: attrs.axis]))
+        return schedule
+
+    def _write_columns(self, stage: StageView, axis: int) -> None:
+        column = stage.fuse(*stage.loops[axis:])
         if self.run >= LEAST_RUN:
             column, lane = stage.split(column, factor=self.run)
             stage.vectorize(lane)
         stage.unroll(column)
-        stage.parallel(stage.fuse(*rows))
-        return schedule
+
+
+def _vectors_of_rows(stage: StageView, axis: int, target: Target) -> LoopView:
+    """Vectors of the elements of some rows, whatever columns these are of; gives the loop over such blocks of rows."""
+    extents = [const_int(each.extent) for each in stage.computes[0].axis]
+    rows = -(-BLOCK // math.prod(extent or 1 for extent in extents[axis:]))
+    block, row = stage.split(stage.loops[axis - 1], factor=min(rows, extents[axis - 1] or rows))
+    outer = [*stage.loops[: axis - 1], block]
+    _, lane = stage.split(stage.fuse(row, *stage.loops[axis + 1 :]), factor=pointwise_lanes(stage, None, target))
+    stage.vectorize(lane)
+    task = stage.fuse(*outer)
+    stage.parallel(task)
+    return task
 
 
 @register_strategy(CONCATENATE)

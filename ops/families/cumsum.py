@@ -89,7 +89,7 @@ def _schedule(attrs: CumulativeAttrs, anchor: CumulativeStages, outputs: Tensors
         schedule.decide("columns", COLUMNS, usual.columns),
         schedule.decide("lanes", LANES, usual.lanes),
     )
-    step = schedule_running(schedule[anchor.sums], along, tile)
+    step = schedule_running(schedule[anchor.sums], along, tile, main is not anchor.sums)
     if main is not anchor.sums:
         schedule[main].reverse_compute_at(anchor.sums, step)
         schedule_after_running(schedule[main], along, tile)

@@ -57,7 +57,7 @@ MOVES = {
     "transpose": lambda x: nn.transpose(x, (1, 0)),
     "reshape": lambda x: nn.reshape(x, (-1,)),
     "sum": lambda x: nn.sum(x, 0),
-    "strided_slice": lambda x: nn.strided_slice(x, [3], [50], [0]),
+    "strided_slice": lambda x: nn.strided_slice(x, [3], [47], [0]),
 }
 
 
@@ -86,6 +86,23 @@ def test_many_or_short_pieces_are_written_before_they_are_moved(mover, pieces, w
     given = [np.random.default_rng(k).random((64, width), np.float32) for k in range(pieces)]
     wanted = lw.Engine(lw.compile(Function(parts, body), unfused=["concatenate"]))(given)[0]
     np.testing.assert_allclose(lw.Engine(lw.compile(Function(parts, body)))(given)[0], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mover", ["take", "reshape", "sum", "strided_slice"])
+@pytest.mark.parametrize(("axes", "turned"), [((0, 2, 1), True), ((2, 1, 0), True), ((1, 0, 2), False)])
+def test_rows_are_turned_before_they_are_moved(mover, axes, turned):
+    """A function that is elementwise takes them as they are turned."""
+    x = lw.var("x", (64, 48, 64))
+    body = MOVES[mover](nn.transpose(x, axes))
+    assert names(body, params=[x]) == (["transpose", mover] if turned else [f"transpose_{mover}"])
+    assert names(nn.relu(nn.transpose(x, axes)), params=[x]) == ["transpose_relu"]
+    small = lw.var("x", (4, 48, 4))
+    assert len(names(nn.strided_slice(nn.transpose(small, axes), [1], [3], [0]), params=[small])) == 1
+    given = np.random.default_rng(0).random((64, 48, 64), np.float32)
+    turned_first = np.ascontiguousarray(given.transpose(axes))
+    y = lw.var("y", turned_first.shape)
+    wanted = lw.Engine(lw.compile(Function([y], MOVES[mover](y))))(turned_first)[0]
+    np.testing.assert_allclose(lw.Engine(lw.compile(Function([x], body)))(given)[0], wanted, rtol=1e-5)
 
 
 def test_two_complex_operators_never_share_a_function():

@@ -45,3 +45,22 @@ def test_pieces_of_several_widths(widths, dtype):
     library = lw.compile(lw.Function(params, nn.concatenate(params, 2)))
     parts = [np.random.default_rng(k).integers(-99, 99, (5, 2, width)).astype(dtype) for k, width in enumerate(widths)]
     np.testing.assert_array_equal(lw.Engine(library)(parts)[0], np.concatenate(parts, 2))
+
+
+@pytest.mark.parametrize("extents", [(7, 31), (2, 1200), (3, None)])
+def test_functions_of_short_pieces_are_computed_in_vectors(extents):
+    """Stacked scalars are copied to blocks of rows; the last block is not full."""
+    shape = [te.var(f"n{k}") if extent is None else extent for k, extent in enumerate(extents)]
+    params = [lw.var(f"x{k}", (*shape, 1)) for k in range(3)]
+    y = lw.var("y", (*shape, 3))
+    body = nn.sigmoid(nn.concatenate(params, 2)) * y
+    library = lw.compile(lw.Function([*params, y], body), "x86-64-v3", jobs=1)
+    (function,) = library.functions
+    assert function.choices[0].implementation == "concatenate.columns"
+    (text,) = lw.dump(lw.Function([*params, y], body), "loop", target="x86-64-v3")
+    assert "sigmoid(concatenate[ramp(" in text.text
+    known = [5 if extent is None else extent for extent in extents]
+    parts = [np.random.default_rng(k).normal(size=(*known, 1)).astype(np.float32) for k in range(3)]
+    factor = np.random.default_rng(3).normal(size=(*known, 3)).astype(np.float32)
+    wanted = factor / (1 + np.exp(-np.concatenate(parts, 2).astype(np.float64)))
+    np.testing.assert_allclose(lw.Engine(library)([*parts, factor])[0], wanted, rtol=1e-5, atol=1e-6)

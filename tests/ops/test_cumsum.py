@@ -107,3 +107,23 @@ def test_neighbours_are_vectors_whatever_axes_they_are_of(ops, shape):
     assert "//" not in text
     assert "%" not in text
     assert "ramp(" in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        *(((3, 2, 12, 128), axis) for axis in range(4)),
+        *(((2, 3, 600, 3), axis) for axis in range(4)),
+        ((2, None, 40, 31), 0),
+        ((2, 9, None, 31), 1),
+        ((2, 5, 3, None), 0),
+    ],
+    ids=str,
+)
+def test_what_reads_it_is_computed_in_its_loops_whatever_the_axes(shape, axis):
+    """Tiles of several axes, of which one is a part, are none that a reader could be computed for."""
+    x = lw.var("x", [dimension("n") if extent is None else extent for extent in shape])
+    library = lw.compile(lw.Function([x], lw.nn.relu(cumsum(x, axis))), jobs=1)
+    assert len(library.functions) == 1
+    given = np.random.default_rng(0).integers(-9, 9, [extent or 50 for extent in shape]).astype(np.float32)
+    np.testing.assert_array_equal(lw.Engine(library)([given])[0], np.maximum(np.cumsum(given, axis), 0))
