@@ -27,6 +27,7 @@ from ..ir.verify import verify
 from ..ir.visit import walk
 from ..te.tensor import PlaceholderOp, Tensor
 from .nest.realize import Realized, realize
+from .passes.affine_indices import affine_indices
 from .passes.flatten_buffers import flatten_buffers
 from .passes.loop_partition import loop_partition
 from .passes.name_quotients import name_quotients
@@ -56,6 +57,7 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
         ("flatten_buffers", flatten_buffers),
         ("simplify", simplify),
         ("loop_partition", lambda func: loop_partition(func, simplifier=simplify)),
+        ("affine_indices", affine_indices),
         ("vectorize", lambda func: vectorize(func, simplify.facts_of(func))),
         ("unroll", unroll),
         ("simplify", simplify),

@@ -58,14 +58,6 @@ def remainder_and_other_quotient(a: Expr, b: Expr, facts: Facts) -> Equation | N
     return None
 
 
-def remainder_and_finer_quotient(a: Expr, b: Expr, finer: Expr, facts: Facts) -> Equation | None:
-    """A remainder ``a = x % c`` and a quotient ``b = z // d`` by a multiple d of c; ``finer`` is the quotient by d // c of a
-    number that differs from z by multiples of d."""
-    match a, b:
-        case Binary("%", x, Const(int(c))), Binary("//", z, Const(int(d))) if c > 0 and d > 0 and d % c == 0 and x is finer: return Equation(a + b * c, z // (d // c))
-    return None
-
-
 def value_and_quotient(a: Expr, facts: Facts) -> Equation | None:
     """``a * y`` is taken from x where ``a = x // y``: what is left is ``x % y``."""
     match a:

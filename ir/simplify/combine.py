@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from ..expr import Binary, Const, Expr
+from ..expr import Binary, Expr
 from ..facts import Facts
 from ..linear import Linear, Term, linear_of, monomial_key, without_factors
 from .add_sub import (
     Equation,
     exact_quotient,
-    remainder_and_finer_quotient,
     remainder_and_other_quotient,
     remainder_and_quotient,
     two_remainders,
     value_and_quotient,
 )
-from .helpers import like, without_remainders
 from .visitor import Request
 
 
@@ -45,19 +43,7 @@ def _equations(a: Binary, divisions: list[Binary], facts: Facts) -> Generator[Re
         found = [remainder_and_quotient(a, q, facts)]
         for b in divisions:
             found += [two_remainders(a, b, q, facts), remainder_and_other_quotient(a, b, facts)]
-            finer = _finer(a, b)
-            if finer is not None:
-                found.append(remainder_and_finer_quotient(a, b, (yield finer, facts), facts))
     return [e for e in found if e is not None]
-
-
-def _finer(a: Binary, b: Binary) -> Expr | None:
-    """What ``remainder_and_finer_quotient`` asks to be simplified of a remainder and a quotient."""
-    match a.b, b:
-        case Const(int(c)), Binary("//", z, Const(int(d))) if c > 0 and d > c and d % c == 0:
-            least = without_remainders(z, d)
-            return Binary("//", z if least is None else least, like(z, d // c))
-    return None
 
 
 def _apply(form: Linear, pivot: Expr, equation: Equation) -> Linear | None:

@@ -27,8 +27,6 @@ def floordiv_index(a: Expr, b: Expr, facts: Facts) -> Expr | None:
         case x, Const(int(c)) if c > 0 and (q := only_quotient(x, c, facts)) is not None: return like(x, q)
         case x, Const(int(c)) if c > 0 and (g := grouped(x, c, facts)) is not None: return g.quotient // (c // g.factor)
         case x, y if facts.not_less(x, like(x, 0)) and facts.less(x, y): return like(x, 0)
-        case Binary("+", Binary("//", x, Const(int(c))), y), Const(int(d)) if c > 0 and d > 0 and fits(x, c * d): return (x + y * c) // (c * d)
-        case Binary("+", y, Binary("//", x, Const(int(c)))), Const(int(d)) if c > 0 and d > 0 and fits(x, c * d): return (y * c + x) // (c * d)
         case Const(int(c)), y if c < 0 and facts.not_less(y, like(a, -c)): return like(a, -1)
     return None
 

@@ -123,15 +123,6 @@ DIVISIONS = [
     (X // 65536 // 65536, "x // int32(65536) // int32(65536)"),
 ]
 
-E, PART = I * 16 + J, (I % 24) * 16 + J
-ROW_MAJOR = [
-    (E // 96 * 96 + E // 12 % 8 * 12 + E % 12, "i * 16 + j"),
-    (E // 480 * 480 + E // 48 % 10 * 48 + E % 48, "j + i * 16"),
-    (PART // 96 * 96 + PART // 4 % 24 * 4 + PART % 4, "i % 24 * 16 + j"),
-    ((J // 3 + I) // 5, "(j + i * 3) // 15"),
-]
-"""Quotients and remainders of the parts of a loop that was split: numbers of elements in tensors of other shapes."""
-
 MINIMA = [
     (minimum(I, 40), "i"),
     (minimum(I, I + 1), "i"),
@@ -257,7 +248,7 @@ VECTORS = [
     (Select(vec(P), Ramp(M, idx(1), 16), vec(N)), "select(p, ramp(m, 1, 16), broadcast(n, 16))"),
 ]
 
-TABLE = [*SUMS, *DIVISIONS, *ROW_MAJOR, *MINIMA, *CONDITIONS, *CHOICES, *FLOATS, *CASTS, *VECTORS]
+TABLE = [*SUMS, *DIVISIONS, *MINIMA, *CONDITIONS, *CHOICES, *FLOATS, *CASTS, *VECTORS]
 
 
 @pytest.mark.parametrize(("e", "expected"), TABLE, ids=[str(e) for e, _ in TABLE])

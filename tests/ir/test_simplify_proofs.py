@@ -294,7 +294,7 @@ class Rule:
         """(premises, claim), with the constants of the pattern as given."""
         world = Contracts(self.domain, constants)
         arguments = [name for name in inspect.signature(self.function).parameters if name not in ("facts", "to")]
-        subjects = [a for a in arguments if a not in ("q", "finer", "scale")]
+        subjects = [a for a in arguments if a not in ("q", "scale")]
         space = {**world.namespace(), **CONNECTIVES}
         pattern = self.case.pattern
         patterns = pattern.patterns if isinstance(pattern, ast.MatchSequence) else [pattern]
@@ -307,9 +307,6 @@ class Rule:
                 world.assume(space[name] != 0)
         if "q" in arguments:
             space["q"] = space["a"].a // space["a"].b
-        if "finer" in arguments:
-            remainder, quotient = space["a"], space["b"]
-            space["finer"] = (quotient.a + world.fresh() * quotient.b) // (quotient.b // remainder.b)
         if self.case.guard is not None:
             try:
                 world.assume(self.evaluate(self.case.guard, space))
@@ -406,7 +403,6 @@ EQUATIONS = (
     add_sub.remainder_and_quotient,
     add_sub.two_remainders,
     add_sub.remainder_and_other_quotient,
-    add_sub.remainder_and_finer_quotient,
     add_sub.value_and_quotient,
     add_sub.exact_quotient,
 )

@@ -1,0 +1,103 @@
+"""Indices whose quotients and remainders cancel become the sums of loops that they are.
+
+Elements of a tensor that is read in another shape have such: ``i // 480 * 480 + i // 48 % 10 * 48 + i % 48`` is ``i``.
+Where i is ``outer * 64 + inner``, the simplifier has taken each quotient apart in another way, and finds nothing to put
+together. Then the index is computed for all iterations of the loops around, if these are known and not too many: where
+it grows by the same number along each of them, it is replaced. That is a proof, since all of them are tried.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ...ir.constants import const, const_int
+from ...ir.contents import divides, free_vars
+from ...ir.expr import Binary, Const, Expr, Load, Var
+from ...ir.simplify import simplify
+from ...ir.stmt import For, PrimFunc, Store
+from ...ir.visit import Node, rewrite, walk, with_body
+
+MOST_ITERATIONS = 1 << 21
+"""An index is tried for so many at most, which takes some tens of milliseconds."""
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+
+def affine_indices(func: PrimFunc) -> PrimFunc:
+    """The function with such indices replaced; the same object if it has none."""
+    ranges = {
+        loop.var: range(low, low + extent)
+        for loop in walk(func.body)
+        if isinstance(loop, For)
+        and (low := const_int(loop.min)) is not None
+        and (extent := const_int(loop.extent)) is not None
+        and extent > 0
+    }
+    known: dict[Expr, Expr] = {}
+
+    def straight(index: Expr) -> Expr:
+        if index not in known:
+            found = _affine(index, ranges)
+            known[index] = index if found is None else found
+        return known[index]
+
+    def visit(node: Node) -> Node | None:
+        if not isinstance(node, (Load, Store)) or all(straight(index) is index for index in node.indices):
+            return None
+        return replace(node, indices=tuple(map(straight, node.indices)))
+
+    return with_body(func, rewrite(func.body, visit))
+
+
+def _affine(index: Expr, ranges: Mapping[Var, range]) -> Expr | None:
+    """The index as a sum of multiples of variables; None if it is none, or has too many values to know."""
+    variables = list(dict.fromkeys(free_vars(index)))
+    if not divides(index) or not all(var in ranges for var in variables):
+        return None
+    if math.prod(len(ranges[var]) for var in variables) > MOST_ITERATIONS:
+        return None
+    mesh = np.ix_(*(np.array(ranges[var], np.int64) for var in variables))
+    found = _values(index, dict(zip(variables, mesh, strict=True)))
+    if found is None:
+        return None
+    found = np.broadcast_to(found, [len(ranges[var]) for var in variables])
+    origin = int(found[(0,) * found.ndim])
+    total, values = const(origin, index.dtype), np.array(origin, np.int64)
+    for axis, (var, numbers) in enumerate(zip(variables, mesh, strict=True)):
+        step = int(found[tuple(int(k == axis) for k in range(found.ndim))]) - origin if numbers.size > 1 else 0
+        values = values + step * (numbers - ranges[var].start)
+        total = total + (var - ranges[var].start) * step
+    return simplify(total) if np.array_equal(found, np.broadcast_to(values, found.shape)) else None
+
+
+def _values(e: Expr, numbers: Mapping[Var, Numbers]) -> Numbers | None:
+    """What an expression is for these numbers; None for one that has more than integer arithmetic."""
+    match e:
+        case Const(int(value)):
+            return np.array(value, np.int64)
+        case Var():
+            return numbers[e]
+        case Binary(op, x, y) if op in _ARITHMETIC:
+            a, b = _values(x, numbers), _values(y, numbers)
+            if a is None or b is None or (op in ("//", "%") and not b.all()):
+                return None
+            result: Numbers = _ARITHMETIC[op](a, b)
+            return result
+        case _:
+            return None
+
+
+_ARITHMETIC = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "//": np.floor_divide,
+    "%": np.remainder,
+    "min": np.minimum,
+    "max": np.maximum,
+}
