@@ -14,6 +14,7 @@ from ..ir.open_extents import LONG
 from ..lowering.primitives.accumulate import accumulation
 from ..lowering.schedule import LoopView, StageView
 from ..te.tensor import ComputeOp
+from .axis_choice import neighbouring
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +111,12 @@ def _tile_rows(
 def _tile_columns(
     stage: StageView, inside: list[LoopView], axes: tuple[Axis, ...], tile: RunningTile, is_whole: bool
 ) -> tuple[list[LoopView], list[LoopView], int]:
-    """Neighbours in vectors, as many at a time as a tile has: of as many axes, as one, as it takes to have these, or
-    of which it has all if it is to be whole. Gives the loops of tasks, those of a tile, and how many axes these are
-    of."""
+    """Neighbours in vectors, as many at a time as a tile has: of as many axes, as one, as it takes to have these, if
+    what is read lies in order along them, and a tile that is to be whole has all of them. Gives the loops of tasks,
+    those of a tile, and how many axes these are of."""
     extents = [const_int(axis.extent) or LONG for axis in axes]
-    first = len(axes) - 1
-    while first > 0 and math.prod(extents[first:]) < tile.columns:
+    first, least = len(axes) - 1, len(axes) - neighbouring(stage, stage.computes[0])
+    while first > max(least, 0) and math.prod(extents[first:]) < tile.columns:
         if is_whole and math.prod(extents[first - 1 :]) > tile.columns:
             break
         first -= 1

@@ -127,3 +127,27 @@ def test_what_reads_it_is_computed_in_its_loops_whatever_the_axes(shape, axis):
     assert len(library.functions) == 1
     given = np.random.default_rng(0).integers(-9, 9, [extent or 50 for extent in shape]).astype(np.float32)
     np.testing.assert_array_equal(lw.Engine(library)([given])[0], np.maximum(np.cumsum(given, axis), 0))
+
+
+@pytest.mark.parametrize("made", ["concatenate", "transpose", "strided_slice"])
+def test_axes_along_which_nothing_lies_in_order_are_not_one(made):
+    """Each lane would be divided to find what it reads."""
+    x, y = lw.var("x", (64, 8, 196)), lw.var("y", (64, 8, 196))
+    value = {
+        "concatenate": lambda: lw.nn.concatenate([x, y], 2),
+        "transpose": lambda: lw.nn.transpose(x, (1, 0, 2)),
+        "strided_slice": lambda: lw.nn.strided_slice(x, [1], [195], [2]),
+    }[made]()
+    inputs = [x, y] if made == "concatenate" else [x]
+    (text,) = lw.dump(lw.Function(inputs, cumsum(value, 0)), "loop", target="x86-64-v3")
+    assert "// broadcast(" not in text.text
+    given = [
+        np.random.default_rng(k).integers(-9, 9, x.type.static_shape).astype(np.float32) for k in range(len(inputs))
+    ]
+    wanted = {
+        "concatenate": lambda: np.concatenate(given, 2),
+        "transpose": lambda: given[0].transpose(1, 0, 2),
+        "strided_slice": lambda: given[0][..., 1:195],
+    }[made]()
+    (found,) = lw.Engine(lw.compile(lw.Function(inputs, cumsum(value, 0)), jobs=1))(given)
+    np.testing.assert_array_equal(found, np.cumsum(wanted, 0))
