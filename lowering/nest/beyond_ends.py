@@ -99,6 +99,9 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
             # an index that is clamped leaves only a tensor without elements, and that also where nothing is rounded up
             end = maximum(extent, ONE) if has_elements else extent
             begins, ends = _begins(bounds, ZERO, ranges), _ends(bounds, end, ranges)
+            if not (begins and ends):
+                apart = ranges.box_of_parts(index, found, [m for c in conditions for m in _margins(c)])
+                begins, ends = begins or _begins(apart, ZERO, ranges), ends or _ends(apart, end, ranges)
             if begins and ends:
                 continue
             there = _where(ranges, index, margins)

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from ...base.dataclass import dataclass
 from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO
-from ...ir.contents import free_vars
+from ...ir.contents import free_vars, substitute
 from ...ir.expr import Binary, Compare, Const, Expr, IfThenElse, Reduce, Select, TensorRead, Var
 from ...ir.facts import Facts, negate, prove
 from ...ir.linear import Linear, Term, linear_of, without_factors
@@ -65,6 +65,27 @@ class LoopRanges:
         limits = Limits.of({**self.varying.ranges, **ragged}, self.facts) if ragged else self.varying
         return limits.relax(index)
 
+    def box_of_parts(self, index: Expr, values: Mapping[Var, Expr], margins: Sequence[Expr]) -> Range | None:
+        """Bounds of an index that is made of variables with these values, by those of its parts: of the variables, and
+        of quotients and remainders of theirs, which margins that are >= 0 bound each by itself."""
+        ranges: dict[Var, Range] = dict(self.varying.ranges)
+        for var, value in values.items():
+            box = self.box(simplify(substitute(value, values), self.facts))
+            if box is None:
+                return None
+            ranges[var] = box
+        bounds: dict[Expr, list[Expr]] = {}
+        for margin in margins:
+            if (part := _bounded_part(margin)) is not None:
+                bounds.setdefault(part, []).append(margin)
+        for part in sorted(bounds, key=lambda part: -sum(1 for _ in walk(part))):  # those that are made of others first
+            box = Limits.of(ranges, self.facts).relax(part)
+            if box is not None and any(node is part for node in walk(index)):
+                name = index_var("part")
+                ranges[name] = self.narrowed(box, part, bounds[part]) or box
+                index = _renamed(index, part, name)
+        return Limits.of(ranges, self.facts).relax(index)
+
     def _named(self, node: Node, ranges: dict[Var, Range]) -> Expr | None:
         """The name of a quotient, whose range is noted."""
         found = self.quotients.get(node) if isinstance(node, Binary) else None
@@ -110,6 +131,18 @@ class LoopRanges:
 
     def _varies(self, e: Expr) -> bool:
         return any(var in self.varying.ranges or var in self.ragged for var in free_vars(e))
+
+
+def _renamed(index: Expr, part: Expr, name: Var) -> Expr:
+    return rewrite(index, lambda node: name if node is part else None)
+
+
+def _bounded_part(margin: Expr) -> Expr | None:
+    """What a margin that is >= 0 bounds alone, from below or from above."""
+    match list(linear_of(margin).terms.values()):
+        case [Term(coefficient=1 | -1, factors=(part,))]:
+            return part
+    return None
 
 
 def _steepness(index: Expr, margin: Expr) -> int:

@@ -49,3 +49,17 @@ def test_tiles_may_reach_beyond_an_axis_that_stands_behind_one_of_one_element(sh
     given = np.random.default_rng(0).random([{"n": 11, "m": 3}.get(e, e) for e in shape], np.float32)
     (found,) = lw.Engine(library)(given)
     np.testing.assert_allclose(found, np.log1p(given.transpose(2, 3, 0, 1)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("count", "axis", "order"), [(2, 3, (3, 2, 4, 0, 1)), (3, 3, (3, 2, 4, 0, 1)), (3, 1, (4, 2, 3, 0, 1))]
+)
+def test_pieces_of_one_element_are_no_hindrance(count, axis, order):
+    """What keeps a read within a piece are bounds of several parts of its index, each by a condition of its own."""
+    parts = [lw.var(f"x{k}", (3, 33, 1, 1, 261)) for k in range(count)]
+    function = lw.Function(parts, lw.nn.transpose(lw.nn.concatenate(parts, axis), axes=order))
+    library = lw.compile(function, "x86-64-v3", jobs=1)
+    assert "transpose.tiled" in [choice.implementation for f in library.functions for choice in f.choices]
+    given = [np.random.default_rng(k).random((3, 33, 1, 1, 261), np.float32) for k in range(count)]
+    (found,) = lw.Engine(library)(given)
+    np.testing.assert_array_equal(found, np.concatenate(given, axis).transpose(order))
