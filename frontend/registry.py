@@ -73,15 +73,14 @@ def foreign_form(domain: str, name: str) -> Form | None:
 
 
 def version_of(domain: str, name: str, opset: int) -> int | None:
-    """The version of an operator in an operator set; None if it is not in there."""
-    if (domain, name) in _forms:
-        return 1
+    """The version of an operator in an operator set; None if it is not in there. An operator of onnxruntime that ONNX
+    has taken over is that of onnxruntime in the sets before."""
     if domain == OWN_DOMAIN:
         return 1 if (domain, name, 1) in _converters else None
     try:
         return int(defs.get_schema(name, opset, domain).since_version)
     except defs.SchemaError:
-        return None
+        return 1 if (domain, name) in _forms else None
 
 
 def find_converter(domain: str, name: str, version: int) -> Converter | None:

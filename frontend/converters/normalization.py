@@ -104,7 +104,8 @@ def _lp_normalize(node: OnnxNode) -> Node:
 
 
 @converter("LayerNormalization", 17)
-def _layer_norm(node: OnnxNode) -> Sequence[Node]:
+def layer_normalization(node: OnnxNode) -> Sequence[Node]:
+    """The result and, where they are asked for, the mean and the inverse of the root of the variance."""
     x, axis, epsilon = node[0], node.integer("axis", -1), node.real("epsilon", 1e-5)
     bias = node.get(2)
     if bias is None:

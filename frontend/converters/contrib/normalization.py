@@ -19,7 +19,7 @@ from ....ops.families.unary import rsqrt
 from ...onnx_node import OnnxNode
 from ...reshaping import reshape_like
 from ..elementwise import aligned_at, as_dtype
-from ..normalization import safe_mean
+from ..normalization import layer_normalization, safe_mean
 from .entering import contrib
 
 SKIP_EPSILON = 1e-12
@@ -34,6 +34,12 @@ def zeros_like(scale: Node) -> Constant:
 def layer_norm(x: Node, scale: Node, bias: Node | None, epsilon: float) -> Node:
     """x normalised over its last axis."""
     return norm.layer_norm(x, scale, zeros_like(scale) if bias is None else bias, -1, epsilon)
+
+
+@contrib("LayerNormalization", "axis epsilon stash_type", inputs=3, domain="")
+def _layer_norm_before_17(node: OnnxNode) -> Sequence[Node]:
+    """What ONNX has from operator set 17 on: the optimizer of onnxruntime writes it into files of any set."""
+    return layer_normalization(node)
 
 
 @contrib("SimplifiedLayerNormalization", "axis epsilon stash_type", inputs=2, domain="")
