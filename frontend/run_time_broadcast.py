@@ -3,8 +3,9 @@
 An extent that a run computes is repeated where it is 1 and meets a number, or another dimension. Elsewhere two that
 differ are taken for one, which each run checks (``compiler/passes/constraints.py``): dimensions of inputs differ by
 name far more often than by number, and code for equal ones is the fastest. In the body of a loop that holds of the
-dimensions that a run computes, too, since what an iteration carries keeps its extents. In a branch all dimensions that
-meet a number are repeated: what only one branch asks says nothing of the inputs.
+dimensions that a run computes, too, since what an iteration carries keeps its extents; but where what is carried begins
+with an extent of 1, and meets a dimension of an input, as the first state of a recurrence for a batch, it is repeated.
+In a branch all dimensions that meet a number are repeated: what only one branch asks says nothing of the inputs.
 """
 
 from __future__ import annotations
@@ -66,17 +67,29 @@ def _extent(met_here: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues
     number = next((e for e in different if const_int(e) is not None), None)
     if number is not None:
         return number
-    if shapes.bounds.loops or not any(_is_born(e, born) for e in different):
+    if not shapes.conditions and not any(_is_born(e, born) for e in different):
+        return None
+    if shapes.bounds.loops and not _begins_as_one(different, born, shapes):
         return None
     if all(simplify(e - different[0], shapes.facts(e)) is ZERO for e in different[1:]):
         return None
     return _broadcast(different, shapes)
 
 
+def _begins_as_one(extents: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues) -> bool:
+    """Whether dimensions of inputs meet, in a loop, what is carried and is 1 before the first iteration."""
+    parts = _parts(extents, shapes)
+    return any(part in shapes.first_one for part in parts) and any(not _is_born(part, born) for part in parts)
+
+
+def _parts(extents: Sequence[Expr], shapes: ShapeValues) -> tuple[Expr, ...]:
+    return tuple(dict.fromkeys(part for e in extents for part in shapes.broadcast.get(e, (e,))))
+
+
 def _broadcast(extents: Sequence[Expr], shapes: ShapeValues) -> Expr:
     """What dimensions broadcast to in a run: the largest of them, or 0 where one is that. What some of these broadcast
     to before stands for them."""
-    parts = tuple(dict.fromkeys(part for e in extents for part in shapes.broadcast.get(e, (e,))))
+    parts = _parts(extents, shapes)
     for extent in extents:
         if set(shapes.broadcast.get(extent, ())) == set(parts):
             return extent

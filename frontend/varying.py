@@ -58,6 +58,8 @@ class VaryingValue:
         shape = list(self.kind.shape)
         for axis, number in zip(self.axes, numbers, strict=True):
             (extent,) = node.extents_of(number, MEANING)
+            if shape[axis] is ONE:
+                node.shapes.first_one.add(as_index(extent))
             shape[axis] = as_index(extent)
         inputs = node.shapes.inputs
         flat = read_segment(own, simplify(math.prod(shape, start=ONE)), self.kind.dtype, inputs)

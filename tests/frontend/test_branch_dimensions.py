@@ -87,6 +87,23 @@ def test_dimensions_of_two_names_are_equal_in_one_branch(joined):
         engine({"x": draw(3, 4), "y0": draw(4, 4), "z": draw(2, 4), "c": np.array(True)})
 
 
+def test_dimensions_of_two_names_broadcast_in_one_branch():
+    """What is computed of the shorter operand mixes its rows, so that it can't be repeated before the branch."""
+    then = [
+        node("ReduceSum", ["x"], ["r"], keepdims=1),
+        node("Add", ["x", "y0"], ["s"]),
+        node("Mul", ["s", "r"], ["a"]),
+    ]
+    otherwise = [node("Concat", ["x", "y0"], ["b"], axis=0)]
+    engine, model = engine_and_model(then, otherwise, {"x": ("N", 4), "y0": ("M", 4), "c": ()})
+    for holds in (True, False):
+        for n, m in ((1, 5), (5, 1), (3, 3), (1, 1), (1, 0)):
+            feeds = {"x": draw(n, 4), "y0": draw(m, 4), "c": np.array(holds)}
+            compare(engine(feeds), by_onnx(model, feeds))
+    with pytest.raises(lw.KernelError, match="should be 1 or"):
+        engine({"x": draw(2, 4), "y0": draw(5, 4), "c": np.array(True)})
+
+
 def test_a_loop_in_a_branch_asks_for_a_number():
     body = graph(
         [node("Identity", ["go"], ["on"]), node("Mul", ["x", "w"], ["p"]), node("Add", ["p", "s"], ["more"])],

@@ -98,6 +98,38 @@ def test_a_value_that_shrinks_to_what_is_left_of_it():
         np.testing.assert_allclose(found[1], total)
 
 
+def test_a_recurrence_whose_first_state_is_one_row_for_all_of_a_batch():
+    """As an LSTM cell that is written out, with zeros of one row for its first hidden and cell state."""
+    nodes = [
+        ONWARDS,
+        node("Gather", ["x", "i"], ["step"], axis=1),
+        node("MatMul", ["h", "w"], ["wh"]),
+        node("Add", ["wh", "step"], ["sum"]),
+        node("Sigmoid", ["sum"], ["gate"]),
+        node("Mul", ["gate", "cell"], ["kept"]),
+        node("Sub", ["sum", "kept"], ["cell_"]),
+        node("Tanh", ["cell_"], ["h_"]),
+        node("Identity", ["h_"], ["row"]),
+    ]
+    weight = values(3, 3)
+    stored = {"go": np.array(True), "w": weight, "first_h": np.zeros((1, 3), np.float32)}
+    inputs = [M, info("x", FLOAT, ["b", "t", 3]), info("first_cell", FLOAT, [1, 3])]
+    engine = engine_of(loop_model(nodes, ["h", "cell"], ["h_", "cell_", "row"], inputs, stored))
+    for trips, rows in ((3, 2), (1, 5), (2, 1), (0, 4)):
+        x, cell, h = values(rows, 4, 3), values(1, 3), np.zeros((1, 3), np.float32)
+        found = engine({"m": np.array(trips), "x": x, "first_cell": cell})
+        made = []
+        for k in range(trips):
+            total = h @ weight + x[:, k]
+            cell = total - cell / (1 + np.exp(-total))
+            h = np.tanh(cell)
+            made.append(h)
+        np.testing.assert_allclose(found[0], h, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found[1], cell, rtol=1e-5, atol=1e-6)
+        if made:
+            np.testing.assert_allclose(found[2], np.stack(made), rtol=1e-5, atol=1e-6)
+
+
 def test_an_extent_that_an_iteration_computes_in_a_branch_of_it():
     odd = helper.make_graph([node("Slice", ["x", "zero", "end"], ["s"]),
                              node("ReduceSum", ["s", "axes"], ["a"], keepdims=0)], "odd", [], [info("a")])  # fmt: skip
