@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from ...graph.node import Call, tensor_of
 from ...ir.constants import const_int
 from ...ir.expr import Expr
+from ...ir.open_extents import LONG as LONG_EXTENT
 from ...ops.definition.registry import OpPattern, get_op, op_of
 from ...ops.families.concatenate import CONCATENATE
 
@@ -65,6 +66,7 @@ def _turns_rows(call: Call) -> bool:
     return bool(order) and order[-1] != max(order)
 
 
-def _elements(shape: Sequence[Expr]) -> float:
-    """How many elements a shape has; infinity where an extent is open."""
-    return math.prod(const_int(extent) or math.inf for extent in shape)
+def _elements(shape: Sequence[Expr]) -> int:
+    """How many elements a shape has; many for each extent that is open."""
+    known = (const_int(extent) for extent in shape)
+    return math.prod(LONG_EXTENT if extent is None else extent for extent in known)

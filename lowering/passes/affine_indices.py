@@ -25,6 +25,8 @@ from ...ir.visit import Node, rewrite, walk, with_body
 
 MOST_ITERATIONS = 1 << 21
 """An index is tried for so many at most, which takes some tens of milliseconds."""
+SOME = 8
+"""So many numbers of each range, or somewhat more, are tried first."""
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
@@ -61,17 +63,32 @@ def _affine(index: Expr, ranges: Mapping[Var, range]) -> Expr | None:
         return None
     if math.prod(len(ranges[var]) for var in variables) > MOST_ITERATIONS:
         return None
-    mesh = np.ix_(*(np.array(ranges[var], np.int64) for var in variables))
-    found = _values(index, dict(zip(variables, mesh, strict=True)))
+    if _sum_over(index, {var: _some_of(ranges[var]) for var in variables}) is None:
+        return None
+    return _sum_over(index, {var: np.array(ranges[var], np.int64) for var in variables})
+
+
+def _some_of(numbers: range) -> Numbers:
+    """A few numbers of a range in order, the first two among them: most indices are no sums for these already."""
+    count = len(numbers)
+    chosen = {*range(min(count, SOME)), *range(0, count, -(-count // SOME)), count - 1}
+    return np.array([numbers[k] for k in sorted(chosen)], np.int64)
+
+
+def _sum_over(index: Expr, numbers: Mapping[Var, Numbers]) -> Expr | None:
+    """The sum of multiples of variables that an index is for all of these numbers."""
+    mesh = dict(zip(numbers, np.ix_(*numbers.values()), strict=True))
+    found = _values(index, mesh)
     if found is None:
         return None
-    found = np.broadcast_to(found, [len(ranges[var]) for var in variables])
+    found = np.broadcast_to(found, [len(each) for each in numbers.values()])
     origin = int(found[(0,) * found.ndim])
     total, values = const(origin, index.dtype), np.array(origin, np.int64)
-    for axis, (var, numbers) in enumerate(zip(variables, mesh, strict=True)):
-        step = int(found[tuple(int(k == axis) for k in range(found.ndim))]) - origin if numbers.size > 1 else 0
-        values = values + step * (numbers - ranges[var].start)
-        total = total + (var - ranges[var].start) * step
+    for axis, (var, along) in enumerate(mesh.items()):
+        first = int(numbers[var][0])
+        step = int(found[tuple(int(k == axis) for k in range(found.ndim))]) - origin if along.size > 1 else 0
+        values = values + step * (along - first)
+        total = total + (var - first) * step
     return simplify(total) if np.array_equal(found, np.broadcast_to(values, found.shape)) else None
 
 
