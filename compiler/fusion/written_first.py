@@ -4,9 +4,11 @@ A concatenation: as something else moves or sums its elements, each is chosen am
 are of several. Written first, each piece is a copy.
 A transpose that turns rows: only its own schedule goes by tiles that are turned in registers; in another function's
 each lane of a vector is read from another row.
+All that moves or broadcasts elements, before a reshape that does not keep rows whole: each lane of a vector is divided
+to find its row. Written first, the reshape needs no code.
 
-The limits are measured: rows of 2 to 16 pieces of 1 to 32 elements, and transposes of 25,000 to 400,000 elements, read
-by each kind of operator.
+The limits are measured: rows of 2 to 16 pieces of 1 to 100 elements, transposes of 25,000 to 400,000 elements, and 14
+movements of 150,000, read by each kind of operator.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import math
 from collections.abc import Sequence
 
 from ...graph.node import Call, tensor_of
+from ...graph.types import TensorType
 from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ir.open_extents import LONG as LONG_EXTENT
@@ -28,6 +31,8 @@ FEW_PIECES, FEW_TURNED, FEW_SUMMED = 5, 7, 8
 """So many pieces are chosen among in less time than writing them takes; where what reads them is a transpose; where it
 is a reduction, of pieces below ``SUMMED`` elements."""
 SUMMED = 5
+VECTOR = 16
+"""Elements that a piece which is gathered from has some whole numbers of."""
 SHORT, LONG, VERY_LONG = 2, 16, 32
 """Elements of a piece in a row of the result: below the first, all lanes of a vector are of different pieces; from the
 second on, an operator that keeps rows finds them in few of its vectors; from the third on, one that gathers does."""
@@ -36,12 +41,14 @@ second on, an operator that keeps rows finds them in few of its vectors; from th
 def why_written_first(call: Call, reader: Call) -> str | None:
     """Why a call takes less time in a function of its own than in that of ``reader``, in words; None if it does not."""
     moves = op_of(reader).pattern in (OpPattern.INJECTIVE, OpPattern.COMM_REDUCE)
-    if not moves or _elements(tensor_of(call).shape) < FEW_ELEMENTS:
+    if not moves or not isinstance(call.type, TensorType) or _elements(call.type.shape) < FEW_ELEMENTS:
         return None
     if call.op is CONCATENATE and _is_chosen_slowly(call, reader):
         return f"{reader.op.name} would choose each element of {call.op.name} among {len(call.args)} pieces"
     if call.op is TRANSPOSE and _turns_rows(call):
         return f"{reader.op.name} would read each element of {call.op.name} from another row"
+    if reader.op is RESHAPE and not _keeps_rows(reader) and _is_moved(call):
+        return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"
     return None
 
 
@@ -49,7 +56,7 @@ def _is_chosen_slowly(call: Call, reader: Call) -> bool:
     pieces = len(call.args)
     length = _elements(tensor_of(call).shape[call.attrs.axis :]) / pieces
     if reader.op is TAKE:
-        return length < VERY_LONG
+        return length < VERY_LONG or length % VECTOR != 0
     if reader.op is TRANSPOSE:
         return pieces > FEW_TURNED
     if op_of(reader).pattern is OpPattern.COMM_REDUCE:
@@ -57,6 +64,31 @@ def _is_chosen_slowly(call: Call, reader: Call) -> bool:
     if reader.op is RESHAPE:
         return pieces > FEW_PIECES
     return reader.op is not CONCATENATE and (length < SHORT or (pieces > FEW_PIECES and length < LONG))
+
+
+def _keeps_rows(reshape: Call) -> bool:
+    """Whether the innermost axis, but for those of one element, stays as it is."""
+    before, after = (_several(tensor_of(value).shape) for value in (reshape.args[0], reshape))
+    return bool(before and after) and before[-1] is after[-1]
+
+
+def _several(shape: Sequence[Expr]) -> list[Expr]:
+    """The extents of more than one element."""
+    return [extent for extent in shape if const_int(extent) != 1]
+
+
+def _is_moved(call: Call) -> bool:
+    """Whether elements of the result are not those of the arguments in order, nor where these lie already."""
+    op = op_of(call)
+    if op.pattern is OpPattern.INJECTIVE:
+        return op.memory_view(call) is None
+    shapes = [_several(tensor_of(argument).shape) for argument in call.args]
+    whole = _several(tensor_of(call).shape)
+    return op.pattern is OpPattern.BROADCAST and any(shape and not _are_equal(shape, whole) for shape in shapes)
+
+
+def _are_equal(a: Sequence[Expr], b: Sequence[Expr]) -> bool:
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b, strict=True))
 
 
 def _turns_rows(call: Call) -> bool:

@@ -55,7 +55,7 @@ def test_what_precedes_a_complex_operator_stays_outside():
 MOVES = {
     "take": lambda x: nn.take(x, lw.const(np.arange(60) * 2 // 3), 0),
     "transpose": lambda x: nn.transpose(x, (1, 0)),
-    "reshape": lambda x: nn.reshape(x, (-1,)),
+    "reshape": lambda x: nn.reshape(x, (2, -1, x.type.static_shape[-1])),
     "sum": lambda x: nn.sum(x, 0),
     "strided_slice": lambda x: nn.strided_slice(x, [3], [47], [0]),
 }
@@ -66,6 +66,7 @@ MOVES = {
     [
         ("take", 2, 8, True),
         ("take", 8, 32, False),
+        ("take", 3, 40, True),
         ("transpose", 7, 3, False),
         ("transpose", 8, 3, True),
         ("reshape", 5, 8, False),
@@ -103,6 +104,33 @@ def test_rows_are_turned_before_they_are_moved(mover, axes, turned):
     y = lw.var("y", turned_first.shape)
     wanted = lw.Engine(lw.compile(Function([y], MOVES[mover](y))))(turned_first)[0]
     np.testing.assert_allclose(lw.Engine(lw.compile(Function([x], body)))(given)[0], wanted, rtol=1e-5)
+
+
+MOVED = {
+    "strided_slice": lambda x: nn.strided_slice(x, [1], [47], [1]),
+    "transpose": lambda x: nn.transpose(x, (1, 0, 2)),
+    "take": lambda x: nn.take(x, lw.const(np.arange(60) * 2 // 3), 1),
+    "pad": lambda x: nn.pad(x, [0, 0, 1], [0, 0, 2]),
+    "add": lambda x: nn.add(x, lw.const(np.arange(48, dtype=np.float32).reshape(48, 1))),
+    "multiply": lambda x: nn.multiply(x, lw.const(np.float32(3))),
+    "relu": nn.relu,
+}
+
+
+@pytest.mark.parametrize("before", MOVED)
+@pytest.mark.parametrize("rows", [False, True], ids=["apart", "whole"])
+def test_what_moves_elements_is_written_before_a_reshape_that_does_not_keep_rows(before, rows):
+    """What is elementwise is not: there the number of an element is the same in both shapes."""
+    x = lw.var("x", (32, 48, 100))
+    moved = MOVED[before](x)
+    shape = moved.type.static_shape
+    body = nn.reshape(moved, (shape[0] * shape[1], shape[2]) if rows else (shape[0], shape[1] * shape[2]))
+    apart = not rows and before not in ("multiply", "relu")
+    assert names(body, params=[x]) == ([before, "reshape"] if apart else [f"{before}_reshape"])
+    given = np.random.default_rng(0).random((32, 48, 100), np.float32)
+    (wanted,) = lw.Engine(lw.compile(Function([x], moved)))(given)
+    (found,) = lw.Engine(lw.compile(Function([x], body)))(given)
+    np.testing.assert_array_equal(found, wanted.reshape(found.shape))
 
 
 def test_two_complex_operators_never_share_a_function():
