@@ -47,7 +47,7 @@ def why_written_first(call: Call, reader: Call) -> str | None:
         return f"{reader.op.name} would choose each element of {call.op.name} among {len(call.args)} pieces"
     if call.op is TRANSPOSE and _turns_rows(call):
         return f"{reader.op.name} would read each element of {call.op.name} from another row"
-    if reader.op is RESHAPE and not _keeps_rows(reader) and _is_moved(call):
+    if reader.op is RESHAPE and _changes_rows(reader) and _is_moved(call):
         return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"
     return None
 
@@ -66,10 +66,12 @@ def _is_chosen_slowly(call: Call, reader: Call) -> bool:
     return reader.op is not CONCATENATE and (length < SHORT or (pieces > FEW_PIECES and length < LONG))
 
 
-def _keeps_rows(reshape: Call) -> bool:
-    """Whether the innermost axis, but for those of one element, stays as it is."""
-    before, after = (_several(tensor_of(value).shape) for value in (reshape.args[0], reshape))
-    return bool(before and after) and before[-1] is after[-1]
+def _changes_rows(reshape: Call) -> bool:
+    """Whether the innermost axis, but for those of one element, becomes one of another extent; not where one is open:
+    a reshape behind this one may give it back, as exporters write windows of open images."""
+    ends = [_several(tensor_of(value).shape)[-1:] for value in (reshape.args[0], reshape)]
+    before, after = (const_int(end[0]) if end else None for end in ends)
+    return before is not None and after is not None and before != after
 
 
 def _several(shape: Sequence[Expr]) -> list[Expr]:
