@@ -219,7 +219,7 @@ def test_line_tables_are_read_as_llvm_reads_them(target, tmp_path):
     ]
     rows = line_rows(ElfObject(kernel.code.object))
     assert len(rows) > 20
-    assert [(row.place, row.line) for row in rows] == expected
+    assert [(row.address, row.line) for row in rows] == expected
 
 
 PROGRAM = """
