@@ -235,14 +235,14 @@ def emit_output(module: llvm_ir.Module, model: CompiledModel) -> None:
     body.refuse_null([context, elements, shape])
     builder = body.builder
     table = body.at(context, llvm_ir.Constant(I64, HEAD))
-    for number, output in enumerate(words.late):
+    for position, output in enumerate(words.late):
         own = given_outputs(model).index(output.number)
         with builder.if_then(builder.icmp_signed("==", number, llvm_ir.Constant(I32, own))):
-            found = builder.load(body.word(table, words.result(number)), typ=PTR)
+            found = builder.load(body.word(table, words.result(position)), typ=PTR)
             body.leave_if(builder.icmp_unsigned("==", found, llvm_ir.Constant(PTR, None)), Status.BAD_ARGUMENT)
             builder.store(found, elements)
             for axis in range(len(model.outputs[output.number].shape)):
-                extent = builder.load(body.word(table, words.shape(number) + axis), typ=I64)
+                extent = builder.load(body.word(table, words.shape(position) + axis), typ=I64)
                 builder.store(extent, body.word(shape, axis))
             builder.ret(llvm_ir.Constant(I32, Status.OK))
     builder.ret(llvm_ir.Constant(I32, Status.BAD_ARGUMENT))
