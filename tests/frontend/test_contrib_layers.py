@@ -127,8 +127,8 @@ PRODUCTS = [
     contrib_case("NhwcConv", floats(2, 6, 7, 4), floats(6, 3, 3, 4), label="no bias", expected=nhwc_conv),
 ]
 NORMALIZATIONS = [
-    contrib_case("LayerNormalization", X, ROW, ROW + 1, domain="", opset=13, opened={0: "BS."}),
-    contrib_case("LayerNormalization", X, floats(5, 16), domain="", opset=16, axis=1, wanted=3, label="axis"),
+    contrib_case("LayerNormalization", X, ROW, ROW + 1, domain="", model_opset=13, opened={0: "BS."}),
+    contrib_case("LayerNormalization", X, floats(5, 16), domain="", model_opset=16, axis=1, wanted=3, label="axis"),
     contrib_case("SimplifiedLayerNormalization", X, ROW, domain="", opened={0: "BS."}),
     contrib_case(
         "SimplifiedLayerNormalization", X, floats(5, 16), domain="", axis=1, epsilon=0.1, wanted=2, label="axis"

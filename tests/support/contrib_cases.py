@@ -14,20 +14,20 @@ OPSET = 21
 class ContribCase(Case):
     """``opened`` names the axes of an input that are open, by its number: ``{0: "BS."}``, where a dot is a known one.
     ``wanted`` are the outputs that are asked for; others have no name. ``steps`` are how far integers may be off.
-    ``opset`` is the model's set of ONNX's operators."""
+    ``model_opset`` is the model's set of ONNX's operators."""
 
     opened: dict
     wanted: tuple
     steps: int
-    opset: int
+    model_opset: int
 
 
 def contrib_case(op, *inputs, wanted=1, const=(), opened=(), steps=0, tolerance=1e-5, expected=None, label="",
-                 domain="com.microsoft", opset=OPSET, **attrs):  # fmt: skip
+                 domain="com.microsoft", model_opset=OPSET, **attrs):  # fmt: skip
     known = tuple(None if x is None else np.asarray(x, order="C") for x in inputs)
     outputs = tuple(range(wanted)) if isinstance(wanted, int) else wanted
     made = ContribCase(op, (1,), known, attrs, const, len(outputs), expected, tolerance, label, domain)
-    made.opened, made.wanted, made.steps, made.opset = dict(opened), outputs, steps, opset
+    made.opened, made.wanted, made.steps, made.model_opset = dict(opened), outputs, steps, model_opset
     return made
 
 
@@ -44,7 +44,7 @@ def contrib_model(case, opened=False):
     results = [helper.make_empty_tensor_value_info(f"y{k}") for k in case.wanted]
     stored = [numpy_helper.from_array(case.inputs[k], f"x{k}") for k in case.const]
     graph = helper.make_graph([node], "test", infos, results, stored)
-    opsets = [helper.make_opsetid("", case.opset), helper.make_opsetid("com.microsoft", 1)]
+    opsets = [helper.make_opsetid("", case.model_opset), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
