@@ -32,14 +32,7 @@ Numbers: TypeAlias = npt.NDArray[np.int64]
 
 def affine_indices(func: PrimFunc) -> PrimFunc:
     """The function with such indices replaced; the same object if it has none."""
-    ranges = {
-        loop.var: range(low, low + extent)
-        for loop in walk(func.body)
-        if isinstance(loop, For)
-        and (low := const_int(loop.min)) is not None
-        and (extent := const_int(loop.extent)) is not None
-        and extent > 0
-    }
+    ranges = _known_ranges(func)
     known: dict[Expr, Expr] = {}
 
     def straight(index: Expr) -> Expr:
@@ -54,6 +47,20 @@ def affine_indices(func: PrimFunc) -> PrimFunc:
         return replace(node, indices=tuple(map(straight, node.indices)))
 
     return with_body(func, rewrite(func.body, visit))
+
+
+def _known_ranges(func: PrimFunc) -> dict[Var, range]:
+    """What each variable runs over whose loops all have known bounds: from the first of these to the last."""
+    found: dict[Var, range] = {}
+    unknown: set[Var] = set()
+    for loop in (node for node in walk(func.body) if isinstance(node, For)):
+        low, extent = const_int(loop.min), const_int(loop.extent)
+        if low is None or extent is None:
+            unknown.add(loop.var)
+        elif extent > 0:
+            before = found.get(loop.var, range(low, low + extent))
+            found[loop.var] = range(min(before.start, low), max(before.stop, low + extent))
+    return {var: numbers for var, numbers in found.items() if var not in unknown}
 
 
 def _affine(index: Expr, ranges: Mapping[Var, range]) -> Expr | None:

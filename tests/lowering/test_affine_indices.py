@@ -11,7 +11,7 @@ from loopwright.ir.constants import ONE, ZERO, const
 from loopwright.ir.contents import divides
 from loopwright.ir.expr import Load
 from loopwright.ir.makers import as_index
-from loopwright.ir.stmt import For, PrimFunc, Store
+from loopwright.ir.stmt import For, PrimFunc, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.affine_indices import MOST_ITERATIONS, affine_indices
 
@@ -65,6 +65,16 @@ def test_too_many_iterations_and_open_extents_stay():
     assert affine_indices(func).body is func.body
     other = PrimFunc("f", (B,), For(O, ZERO, as_index(9), "serial", Store(B, (O + ONE,), const(1.0, FLOAT32))), (B,))
     assert affine_indices(other).body is other.body
+
+
+@pytest.mark.parametrize("extents", [(3, 9), (9, 3), (3, None)])
+def test_all_loops_of_a_variable_count(extents):
+    """The index is that number up to 3, and 0 from there on."""
+    n = index_var("n")
+    store = Store(B, (O % 3,), const(1.0, FLOAT32))
+    loops = [For(O, ZERO, n if extent is None else as_index(extent), "serial", store) for extent in extents]
+    func = PrimFunc("f", (B,), seq(*loops), (B,))
+    assert affine_indices(func).body is func.body
 
 
 @pytest.mark.parametrize("shape", [(128, 10, 48), (33, 128, 7), (5, 3, 11)])
