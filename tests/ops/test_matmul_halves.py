@@ -12,8 +12,10 @@ from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Constant
 from loopwright.ops.definition.implementation import outputs_of
+from loopwright.ops.families.matmul.batch_matmul import batch_matmul
 from loopwright.ops.families.matmul.matmul import dense, matmul
 from loopwright.ops.families.matmul.packed import WordPanels
+from loopwright.ops.families.transpose import transpose
 
 PAIRS, OTHER = (lw.resolve_target(f"llvm -mtriple=x86_64-unknown-linux-gnu -mcpu={c}") for c in ("znver4", "x86-64-v3"))
 KINDS = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
@@ -63,6 +65,27 @@ def test_native_products_are_numpys(ops, kind, shapes):
     np.testing.assert_allclose(
         result.astype("float64"), a.astype("float64") @ b.astype("float64"), rtol=2**-7, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lies", ["rows", "columns"])
+def test_factors_of_open_extents_are_widened_once(kind, lies):
+    m, k, n = te.var("m"), te.var("k"), te.var("n")
+    x = lw.var("x", (m, 2, k), kind)
+    y = lw.var("y", (2, k, n) if lies == "rows" else (2, n, k), kind)
+    rows = transpose(x, (1, 0, 2))
+    product = matmul(rows, y) if lies == "rows" else batch_matmul(rows, y, transpose_b=True)
+    library = lw.compile(lw.Function([x, y], product), target="x86-64-v3", jobs=1, progress=False)
+    chosen = {choice.implementation for function in library.functions for choice in function.choices}
+    assert ("matmul.widened" if lies == "rows" else "batch_matmul.widened") in chosen
+    engine = lw.Engine(library)
+    for rows_of_each, terms, columns in ((1, 5, 3), (2, 1, 17), (17, 64, 17), (5, 33, 70), (3, 0, 4)):
+        shape = (2, terms, columns) if lies == "rows" else (2, columns, terms)
+        a, b = operands(kind, (rows_of_each, 2, terms), shape)
+        right = b if lies == "rows" else b.transpose(0, 2, 1)
+        wanted = a.astype("float64").transpose(1, 0, 2) @ right.astype("float64")
+        (result,) = engine([a, b])
+        np.testing.assert_allclose(result.astype("float64"), wanted, rtol=2**-7, atol=1e-5)
 
 
 def test_strict_precision_takes_no_pairs():

@@ -31,7 +31,16 @@ from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
 from .blocking import Blocking, BlockingPlan, choose_blocking, schedule_blocked, with_tile
 from .joined_rows import computing
-from .panels import MatrixProduct, ProductStages, RightLayout, apart, right_layout, sum_of_products
+from .panels import (
+    FEW_ROWS,
+    TERM_BY_TERM,
+    MatrixProduct,
+    ProductStages,
+    RightLayout,
+    apart,
+    right_layout,
+    sum_of_products,
+)
 
 PAIR_BY_PAIR = "pair by pair"
 """The order of the sums of products of pairs, with any tile."""
@@ -42,12 +51,12 @@ class Widened:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``: products of factors in float32."""
 
     plan: BlockingPlan
-    reduction_extent: int
+    reduction_extent: ExprLike
     transposed: bool
 
-    def count(self) -> int:
+    def count(self) -> Expr:
         """How many products make a sum."""
-        return self.reduction_extent
+        return as_index(self.reduction_extent)
 
     def factor(self, value: Callable[[Expr], Expr], at: Expr) -> Expr:
         """What is multiplied, number ``at`` of those that ``value`` gives the terms of."""
@@ -61,7 +70,7 @@ class Widened:
     def compute(self, attrs: Any, inputs: Tensors, result: Type) -> ProductStages:
         """The result over sums of factors in float32, which are stages of their own, and rounded once at the end."""
         a, b = apart(*inputs)
-        count = as_index(self.count())
+        count = self.count()
 
         def of_column(*index: Axis) -> Expr:
             *batch, at, column = index
@@ -106,8 +115,8 @@ class Pairs(Widened):
 
     __slots__ = ()
 
-    def count(self) -> int:
-        return count_pairs(self.reduction_extent)
+    def count(self) -> Expr:
+        return simplify((as_index(self.reduction_extent) + 1) // 2)
 
     def factor(self, value: Callable[[Expr], Expr], at: Expr) -> Expr:
         return pair_of(value, at, self.reduction_extent)
@@ -135,7 +144,7 @@ def multiplies_pairs(target: Target) -> bool:
     return target.arch == "x86_64" and target.has("avx512bf16", "avx512vl")
 
 
-def of_factors(product: MatrixProduct, terms: int, kind: DType) -> MatrixProduct:
+def of_factors(product: MatrixProduct, terms: ExprLike, kind: DType) -> MatrixProduct:
     """The product that is summed: of ``terms`` factors of dtype ``kind``."""
 
     def factors(x: TensorType, axis: int) -> TensorType:
@@ -164,23 +173,27 @@ def factor_cycles(product: MatrixProduct, tile: RegisterTile, made: Sequence[Ten
 
 
 def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
-    """Offer them for factors of one half-precision dtype."""
-    kind = product.left.dtype
+    """Offer them for factors of one half-precision dtype. Few rows by a factor of open extents are left to the
+    definition's own schedule, as ``add_paneled`` leaves them, unless it is transposed."""
+    kind, terms = product.left.dtype, product.left.shape[-1]
     sums = accumulator(kind)
     if not kind.is_float or kind is sums or product.right.dtype is not kind:
         return
-    offers = [("matmul.widened", Widened, of_factors(product, product.reduction_extent, sums))]
-    if kind is BFLOAT16 and multiplies_pairs(target):
+    offers = [("matmul.widened", Widened, of_factors(product, terms, sums))]
+    if kind is BFLOAT16 and multiplies_pairs(target) and not product.is_open:
         pairs = of_factors(product, count_pairs(product.reduction_extent), INT32)
         offers.insert(0, ("matmul.pairs", Pairs, pairs))  # preferred where both cost as much
-    for name, implementation, factors in offers:
-        tile = factor_blocking(factors, target).tile
-        plan = factor_plan(factors, tile, True, target)
-        made = implementation(plan, product.reduction_extent, product.transposed)
-        strategy.add_implementation(
-            computing(product, made.compute),
-            made.schedule,
-            name,
-            keeps_order=implementation is Widened,
-            cost=factor_cycles(factors, tile, [product.left, product.right], target),
-        )
+    left_out = product.is_open and not product.transposed
+    with strategy.specialized(*([product.left.shape[-2] > FEW_ROWS] if left_out else [])):
+        for name, implementation, factors in offers:
+            tile = factor_blocking(factors, target).tile
+            plan = factor_plan(factors, tile, True, target)
+            made = implementation(plan, terms, product.transposed)
+            strategy.add_implementation(
+                computing(product, made.compute),
+                made.schedule,
+                name,
+                keeps_order=implementation is Widened,
+                cost=factor_cycles(factors, tile, [product.left, product.right], target),
+                sums=TERM_BY_TERM if implementation is Widened else None,
+            )

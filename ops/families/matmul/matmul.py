@@ -43,10 +43,10 @@ def add_products(strategy: OpStrategy, compute: ProductCompute, product: MatrixP
         joined = join_rows(product) if product.right.ndim == 2 and not product.left_transposed else product
         add_paneled(strategy, computing(joined, compute), joined, target)
         add_dots(strategy, product, target)
+        add_halves(strategy, joined, target)
         if product.is_open:
             return
         add_bytes(strategy, joined, target)
-        add_halves(strategy, joined, target)
         if not joined.joins_rows:
             add_long(strategy, compute, product, target)
             add_streamed(strategy, compute, product, target)

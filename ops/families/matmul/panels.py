@@ -32,9 +32,9 @@ RightLayout: TypeAlias = Literal["rows", "columns", "panels"]
 
 
 def in_order(result: Type) -> str | None:
-    """The order of the sums of a definition's own schedule, for a result whose dtype they have."""
+    """The order of the sums of a definition's own schedule, for floats, and for a result whose dtype they have."""
     kind = tensor_argument(result, "result").dtype
-    return TERM_BY_TERM if accumulator(kind) is kind else None
+    return TERM_BY_TERM if kind.is_float or accumulator(kind) is kind else None
 
 
 def right_layout(transposed: bool) -> RightLayout:
