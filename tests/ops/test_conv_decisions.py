@@ -32,6 +32,7 @@ CASES = [
     ((1, 2, 9, 13, 8), (2, 1, 3, 3, 8), "NCHW8c OIHW8o NCHW8c", 1, 1, 16, "conv.blocked_depthwise", SIZES),
     ((1, 3, 9, 11), (2, 3, 3, 3, 16), "NCHW OIHW16o NCHW", 1, 1, 1, "conv.filter_vectors", VECTORS),
     ((2, 5, 7, 6), (3, 5, 1, 1, 8), "NCHW OIHW8o NCHW", 1, 0, 1, "conv.filter_vectors", VECTORS),
+    ((2, 4, 1, 17), (2, 4, 1, 3, 16), "NCHW OIHW16o NCHW", 1, 0, 1, "conv.filter_vectors", VECTORS),
     ((1, 6, 9, 13), (6, 1, 3, 3), "NCHW OIHW NCHW", 1, 1, 6, "conv.depthwise", "by_columns rows copy"),
     ((1, 4, 17, 33), (8, 1, 5, 5), "NCHW OIHW NCHW", 2, 2, 4, "conv.depthwise", "by_columns rows copy"),
     ((1, 3, 11, 9), (3, 1, 7, 7), "NCHW OIHW NCHW", 1, 3, 3, "conv.depthwise", "by_columns rows copy"),
@@ -96,6 +97,14 @@ def test_tiles_of_groups_divide_what_a_group_has():
     assert {d.name: d.legal for d in made.decisions(call, TARGET, {"rows": 1})}["vectors"] == (1, 2, 4)
     call, made, _ = made_call(CASES[4])
     assert {d.name: d.legal for d in made.decisions(call, TARGET)}["rows"] == (1, 3)
+
+
+@pytest.mark.parametrize(("case", "squares"), [(11, 13), (13, 2)])
+def test_no_more_squares_are_transposed_than_the_result_has(case, squares):
+    """99 positions are 13 squares of 8, and a row of 15 is two: rows and squares end together at 104 and at 120."""
+    call, made, _ = made_call(CASES[case])
+    chunk = next(d for d in made.decisions(call, TARGET) if d.name == "chunk")
+    assert max(chunk.legal) == 8 * squares
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[6]} {case[2]} /{case[3]} g{case[5]}")

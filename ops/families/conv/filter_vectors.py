@@ -222,7 +222,7 @@ class FilterVectors:
 
     def _decide_sizes(self, schedule: Schedule) -> tuple[int, int]:
         """The positions of a register tile, whose vectors are those of a panel, and how many positions wait together:
-        whole rows, or tiles of the only one, and squares."""
+        whole rows, or tiles of the only one, and squares; no more squares than the plane has."""
         side = schedule.decide("blocks", [self.tile.blocks], self.tile.blocks)
         most = max((self.target.vector_registers - 1) // side - 1, self.tile.columns)
         columns = schedule.decide("columns", range(1, min(self.positions[-1], most) + 1), self.tile.columns)
@@ -231,7 +231,9 @@ class FilterVectors:
         whole = math.lcm(row, self.lanes)
         default = math.ceil(positions / (self._chunks * whole))
         counts = part_sizes(math.ceil(positions / whole), default)
-        return columns, schedule.decide("chunk", [count * whole for count in counts], default * whole)
+        all_positions = math.ceil(positions / self.lanes) * self.lanes
+        sizes = {count: min(count * whole, all_positions) for count in (*counts, default)}
+        return columns, schedule.decide("chunk", [sizes[count] for count in counts], sizes[default])
 
     @property
     def _chunks(self) -> int:
