@@ -24,12 +24,15 @@ def ravel_index(indices: Sequence[int | Expr], extents: Sequence[int | Expr]) ->
 
 
 def unravel_index(number: Expr, extents: Sequence[int | Expr]) -> tuple[Expr, ...]:
-    """The indices of the element with this number. Where that is too large, the first is beyond its extent."""
-    indices: list[Expr] = []
-    for axis, extent in reversed(list(enumerate(extents))):
-        if (extent if isinstance(extent, int) else const_int(extent)) == 1:
-            indices.append(ZERO)
-        else:
-            indices.append(number % extent if axis > 0 else number)
-            number = number // extent
-    return tuple(reversed(indices))
+    """The indices of the element with this number. Where that is too large, the first of an axis that is longer than 1
+    is beyond its extent."""
+    longer = [axis for axis, extent in enumerate(extents) if not _is_one(extent)]
+    indices = [ZERO] * len(extents)
+    for axis in reversed(longer):
+        indices[axis] = number % extents[axis] if axis > longer[0] else number
+        number = number // extents[axis]
+    return tuple(indices)
+
+
+def _is_one(extent: int | Expr) -> bool:
+    return (extent if isinstance(extent, int) else const_int(extent)) == 1

@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
 from loopwright.graph.types import tensor_type
 from loopwright.ops.families.argreduce import argmax, argmin
@@ -44,6 +45,19 @@ def test_a_nan_wins_and_the_dtypes_least_value_is_found(ops, name):
         np.testing.assert_array_equal(found, last(oracle, x, 1))
     small = np.array([[-128, -128, 127, 127]], np.int8)
     np.testing.assert_array_equal(ops.apply(make, small, axis=1), oracle(small, axis=1))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_open_rows_behind_an_axis_of_one_are_folded_side_by_side(name):
+    """As the scores of one text: that axis is no part of a row's number."""
+    make, oracle = MAKERS[name]
+    x = lw.var("x", (1, dimension("n"), 54))
+    library = lw.compile(lw.Function([x], make(x, 2)))
+    assert [f.choices[0].implementation for f in library.functions] == [f"{name}.short_rows"]
+    engine = lw.Engine(library)
+    for rows in (1, 16, 37):
+        data = np.random.default_rng(rows).integers(0, 40, (1, rows, 54)).astype(np.float32)
+        np.testing.assert_array_equal(engine([data])[0], oracle(data, axis=2))
 
 
 def test_types(ops):
