@@ -306,7 +306,7 @@ class _Importer:
         if made is None:
             return self._standard_function(node, domain, opset, values, scope)
         results = made if isinstance(made, Sequence) else (made,)
-        self.forms.hand_on_moved(moved, results, describe(node))
+        self.forms.hand_on_moved(moved, results)
         return results
 
     def _view(self, node: NodeProto, values: Sequence[Value | None], version: int, done: dict[Node, Node]) -> OnnxNode:

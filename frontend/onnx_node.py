@@ -139,26 +139,24 @@ class OnnxNode:
     def constant(self, index: int, meaning: str) -> npt.NDArray[Any] | None:
         """The value of an input that decides types or shapes; None if it is left out."""
         found = self.get(index)
-        if found is None:
-            return None
-        if not isinstance(found, Constant):
+        return None if found is None else self._known(found, index, meaning)
+
+    def _known(self, given: Node, index: int, meaning: str) -> npt.NDArray[Any]:
+        if not isinstance(given, Constant):
             raise UnknownValueError(
                 f"{self}: {meaning} (input {index}, {self.proto.input[index]!r}) must be known when the model is "
                 "compiled, but depends on the model's inputs"
             )
-        return found.value
+        return given.value
 
     def constant_ints(self, index: int, meaning: str) -> tuple[int, ...] | None:
         """The integers of an input, as ``constant`` gives it; None if it is left out."""
         value = self.constant(index, meaning)
-        return None if value is None else tuple(int(v) for v in np.ravel(value))
+        return None if value is None else _integers(value)
 
     def required_constant(self, index: int, meaning: str) -> tuple[int, ...]:
-        """Integers of an input that must be there."""
-        value = self.constant_ints(index, meaning)
-        if value is None:
-            raise ModelError(f"{self}: input {index}, {meaning}, is missing")
-        return value
+        """The integers of an input that must be there."""
+        return _integers(self._known(self[index], index, meaning))
 
     def constant_int(self, index: int, meaning: str) -> int | None:
         """The one integer of an input, as ``constant`` gives it; None if it is left out. Raises ``ModelError`` for
@@ -282,3 +280,7 @@ def name_and_operator(proto: NodeProto) -> tuple[str, str]:
     """What a model calls the node, or its first output, and its operator, with a domain that is not ONNX's own."""
     domain = f"{proto.domain}." if proto.domain not in ("", "ai.onnx") else ""
     return proto.name or next((o for o in proto.output if o), ""), f"{domain}{proto.op_type}"
+
+
+def _integers(value: npt.NDArray[Any]) -> tuple[int, ...]:
+    return tuple(int(v) for v in np.ravel(value))

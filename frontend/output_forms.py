@@ -54,8 +54,6 @@ class Moved:
     values: Sequence[Value | None]
     form: OutputForm | None = None
     utf8: Node | None = None
-    kept: frozenset[Node] = frozenset()
-    """The strings and maps among values that an operator hands on as they are."""
 
 
 class OutputForms:
@@ -135,9 +133,10 @@ class OutputForms:
         others = [part for part in parts if not self.is_plain(part)]
         if not others or operator in READS:
             return Moved(values)
+        self._check_alike(_put_into_sequence(operator, values), where)
         whole = all(value is None or isinstance(value, Node) for value in values)
         if (operator in OF_SEQUENCES and self._at_known_positions(values)) or (operator == "Identity" and not whole):
-            return Moved(values, kept=frozenset(others))
+            return Moved(values)
         maps = any((form := self.of(value)) is not None and form.kind == "maps" for value in others)
         if maps or operator not in MOVES | OF_SEQUENCES:
             what = "maps can be outputs of a model, but" if maps else "strings are"
@@ -152,6 +151,13 @@ class OutputForms:
         of = dict(zip(strings, spans, strict=True))
         given = [None if value is None else mapped(value, lambda part: of.get(part, part)) for value in values]
         return Moved(given, utf8=utf8)
+
+    def _check_alike(self, elements: Sequence[Node], where: str) -> None:
+        """Raise ``ModelError`` where some elements of a sequence are numbers, and others strings or maps."""
+        if len({self.is_plain(element) for element in elements}) > 1:
+            raise ModelError(
+                f"{where}: the elements of a sequence are of one type, found numbers beside strings or maps"
+            )
 
     def _labels(self, values: Sequence[Node]) -> dict[Node, OutputForm] | None:
         """The forms of values that all are labels."""
@@ -176,16 +182,19 @@ class OutputForms:
         if any(form is not None and form.kind == "maps" for form in forms):
             raise ModelError(f"{who} maps, which is not supported there")
 
-    def hand_on_moved(self, moved: Moved, results: Sequence[Value | None], where: str) -> None:
-        """The results of an operator that moves strings are strings, too. Raises ``ModelError`` where an operator on
-        sequences makes new values of some."""
+    def hand_on_moved(self, moved: Moved, results: Sequence[Value | None]) -> None:
+        """The results of an operator that moves strings are strings, too."""
         for part in (part for result in results if result is not None for part in element_nodes(result)):
             if moved.form is not None:
                 self._forms[part] = moved.form
             if moved.utf8 is not None:
                 self._utf8[part] = moved.utf8
-            if moved.kept and part not in moved.kept and not tensor_of(part).dtype.is_bool:
-                raise ModelError(f"{where}: maps in sequences are moved at known positions only")
+
+
+def _put_into_sequence(operator: str, values: Sequence[Value | None]) -> list[Node]:
+    """The tensors that become elements of one sequence."""
+    put = {"SequenceConstruct": values, "SequenceInsert": values[:2]}.get(operator, ())
+    return [part for value in put if value is not None for part in element_nodes(value)]
 
 
 def _as_labels_of_all(forms: Mapping[Node, OutputForm]) -> tuple[OutputForm, dict[Node, Node]]:

@@ -46,7 +46,7 @@ def _stacked(node: OnnxNode, rows: Sequence[Value]) -> Node:
     """The rows on top of each other; strings among them come to be of the same bytes."""
     moved = node.forms.moved("Concat", str(node), rows)
     stacked = concatenate([expand_dims(_tensor(node, row), (0,)) for row in moved.values], 0)
-    node.forms.hand_on_moved(moved, [stacked], str(node))
+    node.forms.hand_on_moved(moved, [stacked])
     return stacked
 
 

@@ -101,6 +101,23 @@ CASES = {
         ),
         "past_sequence_length, which is about buffers that past and present share, is not supported",
     ),
+    "elements": (
+        model(node("SequenceConstruct", ["x", "t"], ["y"]), inputs=[value(), value("t", kind=STRING)]),
+        "the elements of a sequence are of one type, found numbers beside strings or maps",
+    ),
+    "inserted": (
+        model(
+            node("SequenceConstruct", ["t", "t"], ["s"]),
+            node("SequenceInsert", ["s", "x"], ["y"]),
+            inputs=[value(), value("t", kind=STRING)],
+        ),
+        "the elements of a sequence are of one type, found numbers beside strings or maps",
+    ),
+    "axes": (model(node("Unsqueeze", ["x", ""], ["y"])), "input 1 is missing"),
+    "experts": (
+        model(node("QMoE", ["x", "r", *[""] * 12], ["y"], domain="com.microsoft"), r=np.ones((3, 2), np.float32)),
+        "a mixture without weights is not supported",
+    ),
     "modes": (model(of_ml("TreeEnsemble", "x", **TREE)), "attribute nodes_modes is missing"),
     "rows of a loop": (
         model(node("Loop", ["n", ""], ["y"], body=PAIRS), inputs=[value(), value("n", (), INT64)]),
