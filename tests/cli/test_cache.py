@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+import loopwright as lw
 from loopwright.artifact.cache import DiskCache
 from loopwright.artifact.cache_entry import About
 from loopwright.base.quantities import bytes_text
@@ -171,3 +172,11 @@ def test_a_folder_that_cannot_be_read_is_an_error(tmp_path, monkeypatch, capsys)
     monkeypatch.setenv("LOOPWRIGHT_CACHE_DIR", str(tmp_path))
     assert main(["cache", "ls"]) == 1
     assert f"the cache folder {tmp_path} cannot be read: Not a directory" in capsys.readouterr().err
+
+
+def test_an_entry_that_cannot_be_removed_is_an_error(cache):
+    path = cache._path(KEYS["conv"])
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(lw.CacheError, match=rf"{path} cannot be removed: "):
+        cache.remove(path)

@@ -146,3 +146,20 @@ def test_the_hot_block_is_a_loop_or_else_the_longest():
     assert hot_block(LLVM_IR).startswith("loop:\n")
     assert "br i1" in hot_block(LLVM_IR)
     assert hot_block(LLVM_IR.replace('label %"loop", label', 'label %"exit", label')).startswith("entry:\n")
+
+
+def unknown_model():
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Unheard", ["x"], ["y"], domain="of.nobody")], "m", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid(*d) for d in (("", 17), ("of.nobody", 1))])
+
+
+def test_a_reference_says_that_it_cannot_load_a_model(tmp_path):
+    save(unknown_model(), tmp_path / "unknown.onnx")
+    with pytest.raises(CheckError, match=r"(onnxruntime|evaluator) cannot load the model: .*Unheard"):
+        load_reference(tmp_path / "unknown.onnx", 1, [None])
+
+
+def test_a_model_that_nobody_knows_has_no_value_in_float64():
+    with pytest.raises(ModelError, match=r"the model cannot be evaluated in float64: .*Unheard"):
+        widened_model.exact_outputs(unknown_model(), {"x": np.zeros(3, np.float32)})

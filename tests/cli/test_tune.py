@@ -162,6 +162,13 @@ def test_workers_that_are_not_there_are_an_error(address, problem):
         pytest.fail("there are none")
 
 
+def test_the_package_that_a_cluster_needs_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    needed = r"workers of Dask need dask\.distributed: pip install 'loopwright\[tune\]'"
+    with pytest.raises(lw.RuntimeArgumentError, match=needed), dask_workers("dask://127.0.0.1:1"):
+        pytest.fail("it is not there")
+
+
 def test_a_scheduler_without_workers_is_an_error():
     distributed = needed_tools.module("distributed", "tune")
     with distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster:

@@ -152,6 +152,15 @@ def test_a_function_that_holds_for_one_batch_only_is_refused():
         lw.compile(f, target=TARGET, batch_invariant=True)
 
 
+def test_a_model_whose_open_batch_meets_a_number_is_refused():
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", 4]) for name in ("x", "y")]
+    constant = numpy_helper.from_array(np.ones((4, 4), np.float32), "w")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "sum", ends[:1], ends[1:], [constant])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(lw.ModelError, match=r"for a batch of 4 only.*: its operators ask for it\. Leave out"):
+        lw.compile(model, target=TARGET, shapes={"x": (4, 4)}, batch_invariant=True)
+
+
 def test_shapes_that_contradict_the_model_are_refused_as_ever():
     f = function_of("pooled", 2)
     with pytest.raises(lw.ModelError, match=r"input x is declared as float32\[2, 8, 7, 7\], which .* 3 contradicts"):

@@ -144,6 +144,11 @@ def test_run_node_in_an_opset_that_is_given():
         onnx_backend.run_node(node, [A], opset_version=13)
 
 
+def test_run_node_takes_an_array_for_each_input():
+    with pytest.raises(lw.RuntimeArgumentError, match="the node takes 2 inputs, found 1"):
+        onnx_backend.run_node(helper.make_node("Add", ["x", "y"], ["z"]), [A])
+
+
 def test_run_node_compiles_in_what_must_be_known():
     starts, ends, axes = np.array([1]), np.array([3]), np.array([1])
     (y,) = onnx_backend.run_node(helper.make_node("Slice", ["x", "s", "e", "a"], ["y"]), [A, starts, ends, axes])

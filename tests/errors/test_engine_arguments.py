@@ -160,6 +160,12 @@ def test_settings_of_executors_are_checked(library):
             call()
 
 
+def test_a_system_that_keeps_no_threads_on_cores_is_told(monkeypatch):
+    monkeypatch.delattr("os.sched_setaffinity")
+    with pytest.raises(lw.RuntimeArgumentError, match="this system cannot keep threads on cores: leave cores out"):
+        lw.ExecutorConfig(cores=(0,))
+
+
 def test_the_memory_of_open_dimensions_needs_shapes():
     x = lw.var("x", (lw.te.var("n"), 3))
     engine = lw.Engine(lw.compile(lw.Function((x,), lw.nn.relu(x)), jobs=1))

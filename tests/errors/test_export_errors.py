@@ -80,6 +80,11 @@ def test_a_folder_that_cannot_be_written(library, tmp_path):
         library.export(tmp_path / "file")
 
 
+def test_a_folder_is_named_by_text_or_a_path(library):
+    with pytest.raises(lw.RuntimeArgumentError, match=r"a path is text or a pathlib\.Path, found 3"):
+        library.export(3)
+
+
 def test_weights_too_large_for_an_object(library, tmp_path):
     large = np.broadcast_to(np.float32(0), (1 << 10, 1 << 10))  # of no memory
     model = replace(library.model, constants=(large,) * 300)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from loopwright.base.dtype import FLOAT32
-from loopwright.base.errors import InterpretError, RuntimeArgumentError
+from loopwright.base.errors import ExpressionError, InterpretError, RuntimeArgumentError
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import ZERO, const
 from loopwright.ir.expr import Broadcast, Expr, Load, Ramp, Select, TensorBase, TensorRead, Var
@@ -21,6 +21,7 @@ from loopwright.ir.stmt import (
     IRModule,
     Launch,
     LetStmt,
+    PrefetchStmt,
     PrimFunc,
     Stmt,
     Store,
@@ -392,6 +393,19 @@ def test_a_dimension_that_no_argument_determines_is_refused():
     A = make_buffer("A", (n + 1,), "float32")
     with pytest.raises(RuntimeArgumentError, match=r"no array determines n, of which n \+ 1 is made"):
         interpret(PrimFunc("f", (A,), Evaluate(n)))(np.zeros(3, "float32"))
+
+
+def test_strides_that_go_backwards_are_refused():
+    A = make_buffer("A", (2, 3), "float32", strides=(-3, 1))
+    backwards = np.zeros((2, 3), "float32")[::-1]
+    with pytest.raises(RuntimeArgumentError, match=r"argument A: negative strides: \[-3, 1\]"):
+        interpret(PrimFunc("f", (A,), Store(A, (ZERO, ZERO), const(0, "float32"))))(backwards)
+
+
+def test_a_line_of_cache_is_that_of_one_element():
+    A = make_buffer("A", (8,), "float32")
+    with pytest.raises(ExpressionError, match="prefetch of A with vector indices"):
+        PrefetchStmt(A, (Ramp(ZERO, const(1, "index"), 4),))
 
 
 def test_one_compiled_program_serves_many_calls():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loopwright.base.errors import ScheduleError
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
-from loopwright.ir.expr import IfThenElse, Let, Load, Select, Var
+from loopwright.ir.expr import Broadcast, IfThenElse, Let, Load, Ramp, Select, Var
 from loopwright.ir.intrinsics import call
 from loopwright.ir.makers import cast
 from loopwright.ir.stmt import Allocate, Assert, For, If, LetStmt, Store, While, seq
@@ -289,6 +289,13 @@ def test_refuses_assertions(nest):
     (B,) = buffers(("B", (8,), "float32"))
     body = nest.loop("v", 8, lambda v: seq(Assert(v < 9, "no"), Store(B, (v,), const(0, "float32"))), "vectorized")
     refuse(nest, (B,), body, "no vector form")
+
+
+def test_refuses_stores_of_vectors(nest):
+    (B,) = buffers(("B", (8,), "float32"))
+    stored = Broadcast(const(0, "float32"), 4)
+    body = nest.loop("v", 2, lambda v: Store(B, (Ramp(v * 4, const(1, "index"), 4),), stored), "vectorized")
+    refuse(nest, (B,), body, "it contains vectors already")
 
 
 @pytest.mark.parametrize("n", [0, 3])

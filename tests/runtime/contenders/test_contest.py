@@ -57,6 +57,14 @@ def test_a_peer_that_refuses_the_model_says_why_and_ours_goes_on(tmp_path):
     assert ours.median > 0
 
 
+def test_a_model_that_does_not_run_here_cannot_be_measured(tmp_path):
+    with (
+        compared(tmp_path, relu_model(), np.ones((3, 3), np.float32), []) as contest,
+        pytest.raises(lw.RuntimeArgumentError, match=r"model\.onnx cannot be measured: .*shape \(2, 3\)"),
+    ):
+        contest.measure(1, BRIEF)
+
+
 def test_a_package_that_is_missing_is_named_with_how_to_install_it():
     with pytest.raises(lw.RuntimeArgumentError, match=r"nonsense_a cannot be measured.*: pip install nonsense_a$"):
         require_packages(["numpy", "nonsense_a"])
