@@ -4,45 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing, nullcontext
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy.typing as npt
 
-from ..api.compile import compile
-from ..api.model_graph import planned_graph
 from ..artifact.options import Arithmetic, CodegenOptions, Precision
 from ..base.errors import RuntimeArgumentError
 from ..base.target import Target
 from ..codegen.host import resolve_target
-from ..compiler.selection.records import TuningRecords
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
-from ..graph.structural import graph_hash
-from ..runtime.library import Library
 from ..te.tensor import Tensor
-from .bench import Bench, BenchSettings, JobBench
+from .bench import BenchSettings, JobBench
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
 from .journal import Journal, records_path
+from .model_search import TunedModel, search_model
 from .report import TuningProgress, TuningReport, unheard
-from .rewrite_search import RewriteSearch
-from .rewrite_tasks import rewrite_tasks, unplanned
 from .run_width import RunWidth, check_numbers
 from .schedule_search import ScheduleTuning
 from .searcher import MakeSearcher, searcher_named
-from .tasks import tasks_of, why_none
 from .tune_schedule import tune_schedule
-from .tuner import Tuner, TuningBudget
-from .workers import LocalWorkers, SubmitsJobs
+from .workers import SubmitsJobs, given_or_local
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-REWRITES_SHARE = 0.4
-"""The part of the time that the rewrites of calls may take, before what serves them is searched."""
 
 
 @overload
@@ -121,7 +107,6 @@ def tune(
     tensors = _tensors_of(model)
     if tensors is not None:
         _refuse_given(shapes=shapes, arithmetic=arithmetic, jobs=jobs, only=only or None, inputs=inputs)
-        reassociate = not CodegenOptions(precision=precision).is_strict
         return tune_schedule(
             tensors,
             target,
@@ -133,7 +118,7 @@ def tune(
             workers=workers,
             seed=seed,
             timeout=timeout,
-            reassociate=reassociate,
+            reassociate=not CodegenOptions(precision=precision).is_strict,
             progress=progress,
         )
     whole = cast("ModelProto | bytes | str | os.PathLike[str] | Function", model)
@@ -142,49 +127,12 @@ def tune(
     check_numbers(minutes, seed, timeout)
     make = searcher_named(searcher)
     settings = CompileSettings(resolved, CodegenOptions(precision=precision, arithmetic=arithmetic))
+    tuned = TunedModel(whole, shapes, settings, only)
+    measuring = BenchSettings(width.jobs, width.measuring, width.threads, seed, max(COMPILE_SECONDS, timeout), timeout)
     journal = Journal(path, width.threads)
-    bench_settings = BenchSettings(
-        width.jobs, width.measuring, width.threads, seed, max(COMPILE_SECONDS, timeout), timeout
-    )
-
-    def library_of(known: TuningRecords | None) -> Library:
-        return compile(whole, resolved, shapes, precision, progress=False, records=known, arithmetic=arithmetic)
-
-    def graph_of(known: CompileSettings) -> Function:
-        return planned_graph(whole, shapes, known, False)
-
-    with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
-        bench = JobBench(who, bench_settings, library_of, inputs or {})
-        return _tuned(graph_of, settings, only, bench, journal, make, 60.0 * minutes, seed, progress or unheard)
-
-
-def _tuned(
-    graph_of: Callable[[CompileSettings], Function],
-    settings: CompileSettings,
-    only: Collection[str],
-    bench: Bench,
-    journal: Journal,
-    make: MakeSearcher,
-    seconds: float,
-    seed: int,
-    tell: Callable[[TuningProgress], None],
-) -> TuningReport:
-    """Search rewrites in the graph whose layouts are not planned, then what serves the calls of the planned one."""
-    end = time.monotonic() + seconds
-
-    def left() -> float:
-        return max(0.0, end - time.monotonic())
-
-    now = settings.with_records(journal.records())
-    graph = graph_of(unplanned(now))
-    searching = RewriteSearch(rewrite_tasks(graph, now, only), graph_hash(graph), settings.target, bench, journal)
-    rewrites = searching.run(lambda: left() < (1 - REWRITES_SHARE) * seconds, left, tell)
-    now = settings.with_records(journal.records())
-    graph = graph_of(now)
-    found = tasks_of(graph, now, only)
-    note = "" if found or rewrites.rows else why_none(graph, settings, only)
-    report = Tuner(found, bench, journal, make, TuningBudget(left()), seed, tell, rewrites).run()
-    return replace(report, note=note)
+    with given_or_local(workers, width.jobs) as who:
+        bench = JobBench(who, measuring, tuned.library, inputs or {})
+        return search_model(tuned, bench, journal, make, 60.0 * minutes, seed, progress or unheard)
 
 
 def _tensors_of(model: object) -> Sequence[Tensor] | None:

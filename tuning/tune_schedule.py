@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
 
 from ..api.autoschedule import CANDIDATES, autoschedule, checked_rules
 from ..artifact.records.workload import Workload
@@ -26,7 +25,7 @@ from .run_width import RunWidth, check_numbers
 from .schedule_bench import ScheduleBench
 from .schedule_search import ScheduleSearch, ScheduleTuning
 from .searcher import MakeSearcher, searcher_named
-from .workers import LocalWorkers, SubmitsJobs
+from .workers import SubmitsJobs, given_or_local
 
 
 def tune_schedule(
@@ -71,7 +70,7 @@ def tune_schedule(
     end = time.monotonic() + 60.0 * minutes
     width = RunWidth.of(threads, workers, 1, resolved)
     journal = Journal(path, width.threads)
-    with closing(LocalWorkers(width.jobs)) if workers is None else nullcontext(workers) as who:
+    with given_or_local(workers, width.jobs) as who:
         bench = ScheduleBench(who, first, resolved, width.threads, seed, timeout)
         search = ScheduleSearch(of, workload, first, bench, journal, make, seed, progress or unheard)
         return search.run(measurements, end)

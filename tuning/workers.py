@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from typing import Any, Protocol
 
 from ..base.errors import RuntimeArgumentError
@@ -40,6 +41,17 @@ class LocalWorkers:
         """End all jobs, and wait until their processes are gone."""
         self._stop.set()
         self._pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def given_or_local(given: SubmitsJobs | None, jobs: int) -> Iterator[SubmitsJobs]:
+    """The workers that a user gives; without them those of this machine, so many jobs at once, which end with the
+    block."""
+    if given is not None:
+        yield given
+        return
+    with closing(LocalWorkers(jobs)) as own:
+        yield own
 
 
 def check_workers(given: object) -> None:
