@@ -15,6 +15,7 @@ import numpy as np
 from rich.console import Console
 
 from .. import Engine, Library, ModelError, RuntimeArgumentError
+from ..base.dataclass import dataclass
 from ..base.quantities import count_text, error_text, seconds_text
 from ..runtime.arrays import Array
 from ..runtime.measure.onnx_reference import onnxruntime_installed
@@ -22,7 +23,7 @@ from ..runtime.presented import as_numbers
 from ..runtime.threads.default_threads import default_threads
 from .output_file import check_output_file
 from .program import Program, add_program_options, add_threads_option, open_program
-from .reference import CheckError, check_outputs, load_reference
+from .reference import Checked, CheckError, Reference, check_outputs, load_reference
 from .report import make_console, print_code, print_selection, selection_json
 from .tensor_table import print_tensors, tensors_json
 
@@ -55,6 +56,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_run)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What came of running a program: its ``outputs``, the seconds of a call, and, of one that answered before it was
+    compiled, those to the first answer."""
+
+    model: Path
+    program: Program
+    engine: Engine
+    threads: int
+    outputs: Sequence[Array]
+    seconds: float
+    first_seconds: float | None
+
+    @property
+    def library(self) -> Library:
+        """What was run."""
+        return self.program.library
+
+    def reference(self) -> Reference:
+        """Who is to give the same outputs. Raises ``CheckError`` where that cannot load the model."""
+        return load_reference(self.model, self.threads, self.library.model.forms)
+
+    def checked(self, reference: Reference) -> Checked:
+        """How far the outputs are from those of a reference. Raises ``CheckError`` where that is too far."""
+        names = [s.name for s in self.library.outputs]
+        return check_outputs(self.model, names, self.outputs, self.program.inputs, reference)
+
+
 def _run(arguments: argparse.Namespace) -> int:
     console = make_console()
     check_output_file(arguments.output, "the outputs")
@@ -70,35 +99,55 @@ def _run(arguments: argparse.Namespace) -> int:
     outputs = as_numbers(engine(inputs), library.model.forms)
     if arguments.output is not None:
         _write_outputs(arguments.output, library, outputs)
-    ours = _least_seconds(lambda: engine(inputs))
+    seconds = _least_seconds(lambda: engine(inputs))
+    run = _Run(arguments.model, program, engine, threads, outputs, seconds, first_seconds)
     if arguments.json:
-        checked = _checked(arguments, library, inputs, outputs, threads) if arguments.check else None
-        report = {
-            "model": str(arguments.model),
-            "seconds_to_compile" if program.compiled else "seconds_to_load": program.seconds,
-            **({} if first_seconds is None else {"seconds_to_first_answer": first_seconds}),
-            "threads": threads,
-            "latency_ms": ours * 1e3,
-            "functions": selection_json(library, engine.time_steps(inputs)),
-            "inputs": tensors_json("input", library.inputs, inputs.values()),
-            "outputs": tensors_json("output", library.outputs, outputs),
-            "checked": checked,
-        }
-        print(json.dumps(report, indent=2, ensure_ascii=False))
-        return 0
+        print(json.dumps(_report(run, arguments.check), indent=2, ensure_ascii=False))
+    else:
+        _show(run, console, arguments.check, arguments.code)
+    return 0
+
+
+def _report(run: _Run, check: bool) -> dict[str, Any]:
+    """What ``--json`` prints."""
+    program, library = run.program, run.library
+    return {
+        "model": str(run.model),
+        "seconds_to_compile" if program.compiled else "seconds_to_load": program.seconds,
+        **({} if run.first_seconds is None else {"seconds_to_first_answer": run.first_seconds}),
+        "threads": run.threads,
+        "latency_ms": run.seconds * 1e3,
+        "functions": selection_json(library, run.engine.time_steps(program.inputs)),
+        "inputs": tensors_json("input", library.inputs, program.inputs.values()),
+        "outputs": tensors_json("output", library.outputs, run.outputs),
+        "checked": _check_report(run) if check else None,
+    }
+
+
+def _check_report(run: _Run) -> dict[str, Any]:
+    reference = run.reference()
+    checked = run.checked(reference)
+    told = {"reference": reference.who, "largest_error": checked.largest}
+    if checked.exact is not None:
+        told["errors_beside_float64"] = {"loopwright": checked.exact[0], reference.who: checked.exact[1]}
+    return told
+
+
+def _show(run: _Run, console: Console, check: bool, code: bool) -> None:
+    """Print what was done, and how fast it is."""
+    program, library = run.program, run.library
     console.print(program.summary)
-    if first_seconds is None:
-        _print_values(console, library, inputs, outputs)
-    console.print(f"latency, {count_text(threads, 'thread')}: loopwright {seconds_text(ours)}", end="")
+    if run.first_seconds is None:
+        _print_values(console, library, program.inputs, run.outputs)
+    console.print(f"latency, {count_text(run.threads, 'thread')}: loopwright {seconds_text(run.seconds)}", end="")
     if program.compiled:
-        _compare(console, arguments, library, inputs, outputs, threads)
+        _compare(console, run, check)
     else:
         console.print()
-    if arguments.code:
-        step_seconds = engine.time_steps(inputs)
+    if code:
+        step_seconds = run.engine.time_steps(program.inputs)
         print_selection(console, library, step_seconds)
         print_code(console, library, step_seconds)
-    return 0
 
 
 def _first_answer(console: Console | None, engine: Engine, program: Program) -> tuple[float, Program]:
@@ -121,55 +170,31 @@ def _print_values(console: Console, library: Library, inputs: Mapping[str, Array
     print_tensors(console, {"input": zip(*fed, strict=True), "output": zip(*given, strict=True)})
 
 
-def _compare(
-    console: Console,
-    arguments: argparse.Namespace,
-    library: Library,
-    inputs: dict[str, Array],
-    outputs: Sequence[Array],
-    threads: int,
-) -> None:
+def _compare(console: Console, run: _Run, check: bool) -> None:
     """Print the reference's latency where that is onnxruntime; check the outputs if that was asked for."""
-    if not arguments.check and not onnxruntime_installed():
+    if not check and not onnxruntime_installed():
         console.print()
         return
+    inputs = run.program.inputs
     try:
-        reference = load_reference(arguments.model, threads, library.model.forms)
+        reference = run.reference()
         reference.run(inputs)
     except CheckError as error:
         console.print()
-        if arguments.check:
+        if check:
             raise
         console.print(f"({str(error).splitlines()[0]})", markup=False)
         return
     if onnxruntime_installed():
         console.print(f", {reference.who} {seconds_text(_least_seconds(lambda: reference.run(inputs)))}", end="")
     console.print()
-    if arguments.check:
-        names = [s.name for s in library.outputs]
-        checked = check_outputs(arguments.model, names, outputs, inputs, reference)
+    if check:
+        checked = run.checked(reference)
         largest = error_text(checked.largest)
         console.print(f"checked: {reference.who} differs by at most {largest} of an output's maximum")
         if checked.exact is not None:
             ours, theirs = map(error_text, checked.exact)
             console.print(f"  beside float64 our largest error is {ours}, that of {reference.who} {theirs}")
-
-
-def _checked(
-    arguments: argparse.Namespace,
-    library: Library,
-    inputs: dict[str, Array],
-    outputs: Sequence[Array],
-    threads: int,
-) -> dict[str, Any]:
-    """The reference, and the largest difference from it. Raises ``CheckError`` where that is too large."""
-    reference = load_reference(arguments.model, threads, library.model.forms)
-    names = [s.name for s in library.outputs]
-    checked = check_outputs(arguments.model, names, outputs, inputs, reference)
-    told = {"reference": reference.who, "largest_error": checked.largest}
-    if checked.exact is not None:
-        told["errors_beside_float64"] = {"loopwright": checked.exact[0], reference.who: checked.exact[1]}
-    return told
 
 
 def _least_seconds(call: Callable[[], object]) -> float:
