@@ -15,6 +15,7 @@ from ..base.brief import one_line
 from ..base.errors import RuntimeArgumentError
 from ..base.memory import memory_errors, memory_limit
 from ..base.quantities import count_text
+from ..base.weak_method import weak_method, while_alive
 from .arrays import Array
 from .bound_engine import BoundEngine
 from .executor import Executor, Place, context_of
@@ -93,26 +94,12 @@ class Engine:
         self._lock = ForkLock()
         self._executors: ExecutorSet | None = None
         self._tactics: list[ChosenTactics] = []
-        run_phase = weakref.WeakMethod(self._run_phase)  # the engine goes when its last user does, not in a cycle
-
-        def run(inputs: Sequence[Array], out: Values | None, threads: int | None) -> RunOutputs:
-            method = run_phase()
-            assert method is not None
-            return method(inputs, out, threads)
-
-        self._request = Request(self._signature, run)
+        self._request = Request(self._signature, weak_method(self._run_phase))
         self._plain: PlainExecutors | None = None
         self._may_run = False
         plain = library.plain if isinstance(library, TieredLibrary) else None
         if plain is not None:
-            ready = weakref.WeakMethod(self._ready)
-
-            def compiled() -> ExecutorSet:
-                method = ready()
-                assert method is not None
-                return method()
-
-            self._plain = PlainExecutors(plain, self._signature, compiled)
+            self._plain = PlainExecutors(plain, self._signature, weak_method(self._ready))
 
     def __repr__(self) -> str:
         made = self._executors
@@ -161,7 +148,7 @@ class Engine:
                 self._tactics = [chosen for _, chosen in executors]
                 self._executors = ExecutorSet([executor for executor, _ in executors], self.library.model.name)
                 self._plain = None  # its weights are needed no longer
-                self._budget.reclaim = _weakly(self._executors.trim)
+                self._budget.reclaim = while_alive(self._executors.trim)
             elif select is not None or records is not None:
                 raise RuntimeArgumentError(f"{self.library.model.name} is initialised: its tactics are chosen already")
         return self
@@ -381,14 +368,3 @@ class Engine:
             self._load()
         assert self._executors is not None
         return self._executors
-
-
-def _weakly(method: Callable[[], None]) -> Callable[[], None]:
-    """The method of an object that may go meanwhile; nothing then."""
-    reference = weakref.WeakMethod(method)
-
-    def call() -> None:
-        if (found := reference()) is not None:
-            found()
-
-    return call

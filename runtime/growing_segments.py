@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import weakref
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ..artifact.segment_table import NEEDED, segment_word, table_words
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
 from ..base.idle_memory import IDLE_RUNS, is_ample
+from ..base.weak_method import while_alive
 from ..codegen.abi import SEGMENTS
 from .arrays import Array, address_of
 from .stage_memory import Claim
@@ -36,13 +36,8 @@ class GrowingSegments:
         self._segments: dict[int, Array] = {}
         self._runs = 0
         self._error: BaseException | None = None
-        grow = weakref.WeakMethod(self._grow)  # the callback must not keep what keeps it
-
-        def called(owner: int, number: int, size: int, kept: int) -> int | None:
-            method = grow()
-            return None if method is None else method(number, size, kept)
-
-        self._callback = _GROW(called)
+        grow = while_alive(self._grow)  # the callback must not keep what keeps it
+        self._callback = _GROW(lambda owner, number, size, kept: grow(number, size, kept))
         self._table[0] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     @property

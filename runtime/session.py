@@ -17,6 +17,7 @@ from ..artifact.model import CompiledModel
 from ..base.choices import is_count
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import bytes_text
+from ..base.weak_method import weak_method
 from .arrays import Array, array_text, as_array
 from .dimensions import Shape, check_shape
 from .executor import Place
@@ -46,15 +47,9 @@ class Session:
         self._key = "session", next(_numbers)
         self._claimed = 0
         self._specs = TensorSpecs(model.shown_states)
-        claim = weakref.WeakMethod(self._claim)
-
-        def claimed(size: int) -> None:
-            method = claim()
-            assert method is not None
-            method(size)
-
+        claim = weak_method(self._claim)
         pairs = zip(model.states, self._specs, strict=True)
-        self._states = {spec.name: StateMemory(spec.name, s, spec.dtype.to_numpy(), claimed) for s, spec in pairs}
+        self._states = {spec.name: StateMemory(spec.name, s, spec.dtype.to_numpy(), claim) for s, spec in pairs}
         weakref.finalize(self, budget.release, self._key)
 
     @property

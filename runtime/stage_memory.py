@@ -7,7 +7,6 @@ table that it shares with the entry, which calls Python only where something is 
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeAlias
@@ -18,6 +17,7 @@ from ..artifact.memory_table import NEEDED, OutputMode, output_word, stage_word,
 from ..artifact.model import CompiledModel
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
+from ..base.weak_method import while_alive
 from .arrays import Array, address_of
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -43,13 +43,8 @@ class StageSegments:
         self._words = table.data  # whose elements are read and written faster than an array's
         self._segments: dict[int, Array] = {}
         self._error: BaseException | None = None
-        grow = weakref.WeakMethod(self._grow)  # the callback must not keep what keeps it
-
-        def called(owner: int, number: int, size: int) -> int | None:
-            method = grow()
-            return None if method is None else method(number, size)
-
-        self._callback = _GROW(called)
+        grow = while_alive(self._grow)  # the callback must not keep what keeps it
+        self._callback = _GROW(lambda owner, number, size: grow(number, size))
         self._words[0] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0
 
     @property
