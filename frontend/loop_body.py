@@ -26,7 +26,7 @@ from .imported_body import Bytes, CarriedParts, ImportedBody
 from .made_strings import GrownBytes, with_own_bytes
 from .onnx_node import OnnxNode
 from .refusal_causes import MadeBytesError
-from .stacking import grown_rows, has_born_extents
+from .stacking import GrownRows, grown_rows, has_born_extents
 from .string_values import StringTensor
 from .structure import used_names
 from .subgraphs import Subgraphs, as_declared, is_true
@@ -126,25 +126,11 @@ class LoopBody:
         node.forms.check_plain([ends], f"a body, {self.graph.name!r}, gives, for a condition,")
         params = (iteration, *(var for own in variables.values() for var in own))
         handed, strings = self._handed_on(results, params)
-        types: dict[int, TensorType] = {}
-        for k, before in self.tensors.items():
-            value = handed[k] if k < 0 else self._as_declared(handed[k], self.graph.output[1 + k], inner)
-            value = _as_element(node, value, tensor_of(before))
-            types[k] = tensor_of(value)
-            if (changes := varying.get(k)) is None:
-                made.add(variables[k], [before], [value])
-            else:
-                made.add(variables[k], changes.first(node, before), changes.put(node, variables[k], value))
+        types = self._carry(varying, variables, handed, inner, made)
         appended, appended_texts = self._appended(results, params, inner, made)
         rows = [row for each in appended.values() for row in each.rows]
         stacked, texts = self._stacked(results, params, inner, len(rows), made)
-        rows += stacked
-        sized = self.trips is not None and (is_true(ends) or not _is_many(self.trips))
-        known = [row for row in rows if sized and not has_born_extents(row, inner)]
-        grown = {number: grown_rows(node, row, inner) for number, row in enumerate(rows) if row not in known}
-        for number, each in grown.items():
-            own = each.variables(f"rows{number}")
-            made.add(own, each.first(node), each.put(node, iteration, own, rows[number]))
+        known, grown = self._grow([*rows, *stacked], iteration, is_true(ends), inner, made)
         for k, sequence in appended.items():
             if sequence.grown is not None:
                 own = sequence.grown.variables(f"sequence{k}")
@@ -164,6 +150,41 @@ class LoopBody:
             appended_texts,
             texts,
         )
+
+    def _carry(
+        self,
+        varying: Mapping[int, VaryingValue],
+        variables: Mapping[int, Sequence[Var]],
+        handed: Mapping[int, Node],
+        inner: Set[Symbol],
+        made: CarriedParts,
+    ) -> dict[int, TensorType]:
+        """Add what each carried value is made of, and what is handed on for it; gives the types of that."""
+        node = self.node
+        types: dict[int, TensorType] = {}
+        for k, before in self.tensors.items():
+            value = handed[k] if k < 0 else self._as_declared(handed[k], self.graph.output[1 + k], inner)
+            value = _as_element(node, value, tensor_of(before))
+            types[k] = tensor_of(value)
+            if (changes := varying.get(k)) is None:
+                made.add(variables[k], [before], [value])
+            else:
+                made.add(variables[k], changes.first(node, before), changes.put(node, variables[k], value))
+        return types
+
+    def _grow(
+        self, rows: Sequence[Node], iteration: Var, always_goes_on: bool, inner: Set[Symbol], made: CarriedParts
+    ) -> tuple[list[Node], dict[int, GrownRows]]:
+        """The rows that have memory before the loop, since it is known how many there are, of which extents; and the
+        others by their numbers, which are carried in memory that grows."""
+        node = self.node
+        sized = self.trips is not None and (always_goes_on or not _is_many(self.trips))
+        known = [row for row in rows if sized and not has_born_extents(row, inner)]
+        grown = {number: grown_rows(node, row, inner) for number, row in enumerate(rows) if row not in known}
+        for number, each in grown.items():
+            own = each.variables(f"rows{number}")
+            made.add(own, each.first(node), each.put(node, iteration, own, rows[number]))
+        return known, grown
 
     def _handed_on(self, results: Sequence[Value], params: Sequence[Var]) -> tuple[dict[int, Node], CarriedStrings]:
         """What the body gives for carried values, of strings their spans, and their bytes where iterations make them;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -67,16 +67,7 @@ def _looped(
     tensors = {k: value for k, value in enumerate(carried) if isinstance(value, Node)}
     sequences = {k: _carried_sequence(node, k, value) for k, value in enumerate(carried) if k not in tensors}
     body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs).with_strings()
-    tensors = {**body.tensors}
-    growing = _that_must_grow(body)
-    imported = body.imported(varying_along(node, tensors, growing))
-    if written := body.only_written(imported.types):
-        tensors |= written
-        body = replace(body, tensors=tensors)
-        imported = body.imported(varying_along(node, tensors, growing))
-    if growing or any(imported.types[k] is not value.type for k, value in tensors.items()):
-        varying = find_varying(node, tensors, imported.types, growing, lambda found: body.imported(found).types)
-        imported = body.imported(varying)
+    imported, written = _imported(body)
     condition = node.get(1)
     conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
     results = [*imported.carried, *imported.rows]
@@ -108,6 +99,21 @@ def _looped(
     for k, sequence in sequences.items():
         made[k] = _with_appended(node, imported, k, sequence, parts, stacks, count)
     return [*(made[k] for k in range(len(carried))), *stacks]
+
+
+def _imported(body: LoopBody) -> tuple[ImportedBody, Mapping[int, Node]]:
+    """The body, imported for the types that what it carries has in all iterations; and what stands before the loop in
+    the place of carried values that it does not read."""
+    node, tensors, growing = body.node, {**body.tensors}, _that_must_grow(body)
+    imported = body.imported(varying_along(node, tensors, growing))
+    if written := body.only_written(imported.types):
+        tensors |= written
+        body = replace(body, tensors=tensors)
+        imported = body.imported(varying_along(node, tensors, growing))
+    if growing or any(imported.types[k] is not value.type for k, value in tensors.items()):
+        varying = find_varying(node, tensors, imported.types, growing, lambda found: body.imported(found).types)
+        imported = body.imported(varying)
+    return imported, written
 
 
 def _that_must_grow(body: LoopBody) -> dict[int, set[int]]:
