@@ -1,10 +1,11 @@
 """Progress of subcommands: lines that stay where the output is piped, a bar in a terminal."""
 
 import os
-import pty
 import re
 import subprocess
 import sys
+
+from terminals import in_terminal
 
 SCHEDULES = """
 import loopwright as lw
@@ -22,20 +23,6 @@ def explore(tmp_path, **streams):
     line = [sys.executable, "-m", "loopwright", "explore", "two.py", "--no-times"]
     environment = os.environ | {"TERM": "xterm", "COLUMNS": "80"}
     return subprocess.run(line, check=True, cwd=tmp_path, timeout=600, env=environment, **streams)
-
-
-def in_terminal(run):
-    """What comes out of a terminal whose end is given to a function."""
-    terminal, end = pty.openpty()
-    run(end)
-    os.close(end)
-    shown = b""
-    while True:
-        try:
-            shown += os.read(terminal, 1 << 16)
-        except OSError:  # all has been read, and nobody writes any more
-            os.close(terminal)
-            return shown.decode()
 
 
 def test_explore_says_in_lines_how_far_it_is_where_its_output_is_piped(tmp_path):
