@@ -9,6 +9,7 @@ from quantized_numbers import SIGNS, Numbers, check, dequantized, quantized, rea
 import loopwright as lw
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.passes.graph_passes import run_graph_passes
+from loopwright.compiler.passes.merge_scales import merge_scales
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Call, Function, Tuple
 from loopwright.graph.visit import post_order
@@ -25,6 +26,10 @@ def assert_integer(library):
     """Bytes are multiplied, and nothing is dequantized by itself."""
     assert any("byte" in function.implementation for function in library.functions)
     assert not any(name.startswith("fused_dequantize") for name in names(library))
+
+
+def calls(function):
+    return [node for node in post_order(function.body) if isinstance(node, Call)]
 
 
 def names(library):
@@ -123,6 +128,26 @@ def test_what_is_dequantized_and_quantized_again_by_the_same_scale_is_as_it_was(
     same = quantized(nn.transpose(dx, (0, 2, 3, 1)), 0.02, dx.args[2].value)
     assert names(compiled([x], same)) == ["fused_transpose"]
     np.testing.assert_array_equal(run(compiled([x], same), value)[0], value.transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.5), (None, 0.75), (-0.5, None)])
+def test_scales_are_merged_through_limits(low, high):
+    """Nothing is divided: what is quantized has been dequantized by the quotient of both scales, and the limits are
+    such quotients."""
+    x, dx, value, rx = Numbers().activations((8, 40), "uint8", 0.05)
+    function = Function([x], quantized(nn.clip(dx, low, high), 0.021, np.uint8(100)))
+    merged = merge_scales(function)
+    before, last = (next(c for c in calls(merged) if c.op.name == name) for name in ("dequantize", "quantize"))
+    quotient = np.float32(np.float32(0.05) / np.float64(np.float32(0.021)))
+    assert (before.args[1].value, last.args[1].value) == (quotient, 1)
+    found = run(compiled([x], merged.body), value)[0]
+    check(found, np.clip(rx, low, high), 0.021, np.uint8(100))
+
+
+def test_a_scale_is_not_merged_with_a_limit_that_its_quotient_would_lose():
+    x, dx, _, _ = Numbers().activations((8, 40), "uint8", 1e30)
+    function = Function([x], quantized(nn.clip(dx, -1.0, 1e30), 1e-30, np.uint8(100)))
+    assert merge_scales(function) is function
 
 
 def test_what_is_quantized_and_dequantized_is_rounded_and_clipped():

@@ -10,9 +10,10 @@ import loopwright as lw
 from loopwright.artifact.options import CodegenOptions
 from loopwright.base.dtype import dtype as dtype_of
 from loopwright.compiler.passes.graph_passes import run_graph_passes
+from loopwright.compiler.passes.share_widened import share_widened
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph.node import Call
-from loopwright.graph.visit import post_order
+from loopwright.graph.visit import post_order, users
 
 TARGET = lw.resolve_target("x86-64-v3")
 EPSILON = {np.dtype(np.float16): 2.0**-11, np.dtype(ml_dtypes.bfloat16): 2.0**-8}
@@ -112,6 +113,33 @@ def test_a_value_that_several_read_is_rounded_for_each():
     rounded = rounded.astype(np.float16)
     (y,) = lw.Engine(lw.compile(function, target=TARGET, jobs=1), threads=1)({"x": values})
     np.testing.assert_array_equal(y, (rounded + np.float16(1)) - rounded)
+
+
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
+def test_a_half_that_one_reader_widens_is_read_widened_by_all(kind):
+    name = np.dtype(kind).name
+    x = lw.var("x", (4, 32), name)
+    half = lw.nn.multiply(x, x)
+    function = lw.Function([x], lw.op.Tuple((lw.nn.sqrt(lw.nn.cast(half, "float32")), lw.nn.add(half, half))))
+    shared = share_widened(function)
+    square = next(n for n in post_order(shared.body) if isinstance(n, Call) and n.op.name == "multiply")
+    (reader,) = users(shared.body)[square]
+    assert str(reader.type.dtype) == "float32"
+    assert len(users(shared.body)[reader]) == 2
+    value = np.random.default_rng(0).standard_normal((4, 32)).astype(kind)
+    root, double = lw.Engine(lw.compile(shared, target=TARGET, jobs=1), threads=1)([value])
+    rounded = (value.astype(np.float32) ** 2).astype(kind)
+    np.testing.assert_allclose(root, np.sqrt(rounded.astype(np.float64)), rtol=1e-6)
+    np.testing.assert_array_equal(double, rounded + rounded)
+
+
+def test_a_half_stays_where_others_do_more_with_it_than_elements():
+    x = lw.var("x", (4, 32), "float16")
+    half = lw.nn.multiply(x, x)
+    sums = lw.Function([x], lw.op.Tuple((lw.nn.sqrt(lw.nn.cast(half, "float32")), lw.nn.sum(half, 1))))
+    assert share_widened(sums) is sums
+    once = lw.Function([x], lw.nn.sqrt(lw.nn.cast(half, "float32")))
+    assert share_widened(once) is once
 
 
 def test_a_convolution_with_a_wider_result_is_not_rounded_and_open_extents_stay_open():
