@@ -130,9 +130,6 @@ class Int:
     def __and__(self, other: Int | int) -> Int:
         return self._make(self.lanes.builder.and_(self.value, self.same(other).value))
 
-    def __or__(self, other: Int | int) -> Int:
-        return self._make(self.lanes.builder.or_(self.value, self.same(other).value))
-
     def __xor__(self, other: Int | int) -> Int:
         return self._make(self.lanes.builder.xor(self.value, self.same(other).value))
 
@@ -181,9 +178,6 @@ class Float:
     def __add__(self, other: Float | float) -> Float:
         return self._make(self.lanes.builder.fadd(self.value, self.same(other).value))
 
-    def __radd__(self, other: float) -> Float:
-        return self.same(other) + self
-
     def __sub__(self, other: Float | float) -> Float:
         return self._make(self.lanes.builder.fsub(self.value, self.same(other).value))
 
@@ -210,9 +204,6 @@ class Float:
 
     def __lt__(self, other: Float | float) -> Mask:
         return self._compare("<", other)
-
-    def __le__(self, other: Float | float) -> Mask:
-        return self._compare("<=", other)
 
     def __gt__(self, other: Float | float) -> Mask:
         return self._compare(">", other)
