@@ -108,6 +108,33 @@ def test_products_of_rows_become_one(reverse):
     np.testing.assert_allclose(found[1], rows, rtol=1e-4, atol=1e-5)
 
 
+def softmax(rows):
+    raised = np.exp(rows - rows.max(-1, keepdims=True))
+    return raised / raised.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "behind", "wanted"),
+    [
+        ("softmax", lw.nn.softmax, softmax),
+        ("cumsum", lambda row: lw.nn.cumsum(row, 0), lambda rows: rows.cumsum(1)),
+        ("transpose", lw.nn.transpose, lambda rows: rows.transpose(0, 2, 1)),
+    ],
+)
+def test_what_is_not_elementwise_behind_a_product_of_a_row_stays_in_the_loop(name, behind, wanted):
+    h, xs, w = lw.var("h", (4, 4)), lw.var("xs", (5, 4, 3)), lw.const(floats(3, 4))
+    made = lw.nn.scan(lambda h, x: (np.tanh(h + behind(x @ w)), h), [h], [xs])
+    function = Function([h, xs], made)
+    hoist = hoisted(function)
+    assert outside(hoist) == ["nn.matmul"]
+    assert name in inside(hoist)
+    H, X = floats(4, 4), floats(5, 4, 3)
+    expected = H.astype(np.float64)
+    for row in wanted(X.astype(np.float64) @ w.value):
+        expected = np.tanh(expected + row)
+    np.testing.assert_allclose(same_results(function, H, X)[0], expected, rtol=1e-4, atol=1e-5)
+
+
 def test_products_of_rows_that_differ_in_direction_stay_apart():
     kind = tensor_type((4,), "float32")
     number, a, b = Var("number", tensor_type((), "int64")), Var("a", kind), Var("b", kind)
