@@ -46,7 +46,7 @@ PAIR_BY_PAIR = "pair by pair"
 """The order of the sums of products of pairs, with any tile."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Widened:
     """[…, M, K] · [batch…, K, N], or · [batch…, N, K] if ``transposed``: products of factors in float32."""
 
