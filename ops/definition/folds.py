@@ -37,6 +37,8 @@ ROWS_OF_VECTORS = LaneOrder(16)
 """One of the longest vectors, for rows that are gone through one after the other."""
 SHORT_ROWS = LaneOrder(16, neighbours=True)
 """The same; neighbours are folded in several rows at once."""
+PART_OF_VECTOR = 5
+"""From so many elements on it is quicker to read a row as one vector than to gather an element of some rows each."""
 
 
 def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
@@ -45,28 +47,28 @@ def long_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause | bool:
     return bool(span) and of_terms(extent_of([shape[d] for d in span]) >= LONG_ROWS.lanes)
 
 
-def rows_of_vectors(axes: Sequence[int], shape: Sequence[Expr]) -> Clause:
-    """The clause that the innermost axes are among ``axes``, and one to a few vectors together, or an open number of
-    elements."""
+def rows_of_vectors(axes: Sequence[int], shape: Sequence[Expr], least: int = ROWS_OF_VECTORS.lanes) -> Clause:
+    """The clause that the innermost axes are among ``axes``, and together of ``least`` elements to a few vectors, or of
+    an open number."""
     span = row_span(axes, shape)
-    return clause("rows of a few vectors", bool(span) and _is_of_vectors([shape[d] for d in span]))
+    return clause("rows of a few vectors", bool(span) and _is_of_vectors([shape[d] for d in span], least))
 
 
-def _is_of_vectors(row: Sequence[Expr]) -> bool:
+def _is_of_vectors(row: Sequence[Expr], least: int) -> bool:
     extent = const_int(simplify(extent_of(row)))
-    return extent is None or ROWS_OF_VECTORS.lanes <= extent < LONG_ROWS.lanes
+    return extent is None or least <= extent < LONG_ROWS.lanes
 
 
-def are_short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> bool:
-    """Whether the reduced axes are the innermost ones, of one to a few vectors together, or an open number of elements,
-    and others stay."""
+def are_short_rows(axes: Sequence[int], shape: Sequence[Expr], least: int = PART_OF_VECTOR) -> bool:
+    """Whether the reduced axes are the innermost ones, together of ``least`` elements to a few vectors, or of an open
+    number, and others stay."""
     span = row_span(axes, shape)
-    return bool(span) and len(span) == len(axes) < len(shape) and _is_of_vectors([shape[d] for d in span])
+    return bool(span) and len(span) == len(axes) < len(shape) and _is_of_vectors([shape[d] for d in span], least)
 
 
-def short_rows(axes: Sequence[int], shape: Sequence[Expr]) -> Clause:
+def short_rows(axes: Sequence[int], shape: Sequence[Expr], least: int = PART_OF_VECTOR) -> Clause:
     """The clause that says so."""
-    return clause("rows of a few vectors", are_short_rows(axes, shape))
+    return clause("rows of a few vectors", are_short_rows(axes, shape, least))
 
 
 def lowest(kind: DType) -> Expr:

@@ -30,6 +30,8 @@ from .reduce import RowStages, fold_axes, reduced_shape, rows_schedule, short_ro
 
 GROUP = OpGroup.REDUCTIONS
 
+_SHORTEST_ROW = 12
+"""Two folds go through a row, where the generic implementation takes one step an element."""
 _MANY = 1 << 31
 """From so many elements on, positions need 64 bits."""
 
@@ -155,7 +157,7 @@ def _register(largest: bool) -> ArgReduceCall:
         made.add_implementation(_compute(largest), schedule_default, f"{name}.generic")
         with made.specialized(long_rows((axis,), x.shape)):
             made.add_implementation(_compute_rows(largest, LONG_ROWS), rows_schedule, f"{name}.rows", cost=cost)
-        with made.specialized(short_rows((axis,), x.shape)):
+        with made.specialized(short_rows((axis,), x.shape, _SHORTEST_ROW)):
             found = _compute_rows(largest, SHORT_ROWS)
             made.add_implementation(found, short_rows_schedule, f"{name}.short_rows", cost=cost)
         return made

@@ -103,6 +103,10 @@ def _stages(result: te.Tensor, means: Sequence[_Mean], factor: te.Tensor) -> Row
     return RowStages(result, tuple(mean.sums for mean in means), (*(mean.tensor for mean in means), factor))
 
 
+_SHORTEST_ROW = 8
+"""Rows of so many elements are folded in lanes: half of the longest vectors, or a whole one."""
+
+
 def _by_rows(name: str, compute: Callable[[LaneOrder | None], Compute], first: int, x: TensorType) -> OpStrategy:
     """Normalisation over the axes of x from ``first`` on, row by row, in lanes where they are long enough."""
 
@@ -118,7 +122,7 @@ def _by_rows(name: str, compute: Callable[[LaneOrder | None], Compute], first: i
     made.add_implementation(compute(None), schedule, f"nn.{name}.generic")
     with made.specialized(long_rows(range(first, x.ndim), x.shape)):
         made.add_implementation(compute(LONG_ROWS), schedule, f"nn.{name}.rows", cost=cost)
-    with made.specialized(rows_of_vectors(range(first, x.ndim), x.shape)):
+    with made.specialized(rows_of_vectors(range(first, x.ndim), x.shape, _SHORTEST_ROW)):
         made.add_implementation(compute(ROWS_OF_VECTORS), schedule, f"nn.{name}.short_rows", cost=cost)
     return made
 

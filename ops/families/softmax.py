@@ -24,7 +24,15 @@ from ..definition.accumulate import accumulator
 from ..definition.arguments import PerAxis, axes_of
 from ..definition.attrs import Attrs, all_non_negative, attr
 from ..definition.cost import moved
-from ..definition.folds import LONG_ROWS, ROWS_OF_VECTORS, LaneOrder, long_rows, peak_of, rows_of_vectors
+from ..definition.folds import (
+    LONG_ROWS,
+    PART_OF_VECTOR,
+    ROWS_OF_VECTORS,
+    LaneOrder,
+    long_rows,
+    peak_of,
+    rows_of_vectors,
+)
 from ..definition.layout_rule import ValueLayout, follow_axes, moved_axes
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
@@ -112,7 +120,8 @@ class SoftmaxCall(Protocol):
     def __call__(self, x: Node, axis: PerAxis = -1) -> Call: ...
 
 
-def _register(name: str, description: str) -> SoftmaxCall:
+def _register(name: str, description: str, least: int) -> SoftmaxCall:
+    """``least``: from so many elements on a row is folded in lanes."""
     op = register_op(
         name,
         description,
@@ -131,7 +140,7 @@ def _register(name: str, description: str) -> SoftmaxCall:
         shape = tensor_argument(inputs[0], "x").shape
         with made.specialized(long_rows(attrs.axes, shape)):
             made.add_implementation(_compute(name, LONG_ROWS), _schedule, f"{name}.rows", cost=cost)
-        with made.specialized(rows_of_vectors(attrs.axes, shape)):
+        with made.specialized(rows_of_vectors(attrs.axes, shape, least)):
             made.add_implementation(_compute(name, ROWS_OF_VECTORS), _schedule, f"{name}.short_rows", cost=cost)
         return made
 
@@ -146,8 +155,8 @@ def _register(name: str, description: str) -> SoftmaxCall:
     return make
 
 
-softmax = _register("softmax", "exp(x) divided by its sum over the axis")
-log_softmax = _register("log_softmax", "the logarithm of softmax")
+softmax = _register("softmax", "exp(x) divided by its sum over the axis", ROWS_OF_VECTORS.lanes)
+log_softmax = _register("log_softmax", "the logarithm of softmax", PART_OF_VECTOR)
 
 
 def trailing_axes(x: Node, axis: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ def run(ops, call, data, target):
 
 
 @pytest.mark.parametrize("cpu", TARGETS)
-@pytest.mark.parametrize("shape", [(3, 11, 16), (5, 37), (32, 7, 7), (1, 63)])
+@pytest.mark.parametrize("shape", [(3, 11, 16), (5, 37), (32, 7, 7), (1, 63), (40, 5), (7, 3, 13)])
 def test_values_are_numpys(ops, cpu, shape):
     target = lw.resolve_target(cpu)
     axes = (1, 2) if shape[1:] == (7, 7) else (len(shape) - 1,)
@@ -56,6 +56,19 @@ def test_positions_of_extremes_with_ties_and_nan(ops, cpu):
     np.testing.assert_array_equal(run(ops, argreduce.argmax(x, 1), data, target), data.argmax(1))
     last = run(ops, argreduce.argmin(x, 1, select_last_index=True), data, target)
     np.testing.assert_array_equal(last, 49 - data[:, ::-1].argmin(1))
+
+
+@pytest.mark.parametrize("width", [5, 12, 15])
+def test_what_fills_a_vector_up_is_no_part_of_a_row(ops, width):
+    """A row is read as one vector, whose other lanes hold what changes nothing: no element of the next row, no 0."""
+    data = np.full((37, width), -np.inf, np.float32)
+    data[::3], data[1::3, width // 2] = -3, np.nan
+    x, target = ops.var(data.shape), lw.resolve_target("native")
+    np.testing.assert_array_equal(run(ops, reduce.max(x, 1), data, target), data.max(1))
+    np.testing.assert_array_equal(run(ops, reduce.min(x, 1), -data, target), (-data).min(1))
+    np.testing.assert_array_equal(run(ops, reduce.prod(x, 1), data, target), data.prod(1))
+    if width >= 12:
+        np.testing.assert_array_equal(run(ops, argreduce.argmax(x, 1), data, target), data.argmax(1))
 
 
 def test_rows_are_loaded_and_stored_as_vectors(ops):
@@ -136,6 +149,23 @@ def test_softmax_of_rows_of_few_vectors(name):
         library = lw.compile(lw.Function([x], getattr(lw.nn, name)(x)), jobs=1)
         assert library.functions[0].choices[-1].implementation == f"{name}.short_rows"
         np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("cpu", TARGETS)
+def test_log_softmax_and_normalisation_of_rows_of_part_of_a_vector(cpu):
+    n = te.var("n")
+    for width, name in ((5, "log_softmax"), (13, "log_softmax"), (8, "nn.layer_norm"), (11, "nn.layer_norm")):
+        x, ones, zeros = lw.var("x", (n, width)), np.ones(width, np.float32), np.zeros(width, np.float32)
+        normed = lw.nn.layer_norm(x, lw.const(ones), lw.const(zeros), epsilon=1e-5)
+        y = lw.nn.log_softmax(x) if name == "log_softmax" else normed
+        library = lw.compile(lw.Function([x], y), target=cpu, jobs=1)
+        assert library.functions[0].choices[-1].implementation == f"{name}.short_rows"
+        data = np.random.default_rng(width).normal(3, 2, (21, width)).astype(np.float32)
+        exact = data.astype(np.float64) - data.mean(1, keepdims=True, dtype=np.float64)
+        wanted = exact / np.sqrt((exact * exact).mean(1, keepdims=True) + 1e-5)
+        if name == "log_softmax":
+            wanted = exact - np.log(np.exp(exact).sum(1, keepdims=True))
+        np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_normalisation_of_rows_of_few_vectors():

@@ -20,7 +20,11 @@ def oracle(x, axis, logarithm):
     return result if logarithm else np.exp(result)
 
 
-def check(ops, make, x, axis, native, tolerance=1e-6, kind="generic"):
+def check(ops, make, x, axis, native, tolerance=1e-6, kind=None):
+    """``kind`` of implementation: that of short rows or the generic one, as the axis says, if it is not given."""
+    if kind is None:
+        is_short = make is log_softmax and axis in (-1, x.ndim - 1) and x.shape[axis] >= 5
+        kind = "short_rows" if is_short else "generic"
     call = make(ops.var(x.shape, x.dtype.name), axis)
     assert ops.implement(call)[0].name == f"{make.__name__}.{kind}"
     found = ops.apply(make, x, axis=axis, native=native)
