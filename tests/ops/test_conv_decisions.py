@@ -33,6 +33,7 @@ CASES = [
     ((1, 3, 9, 11), (2, 3, 3, 3, 16), "NCHW OIHW16o NCHW", 1, 1, 1, "conv.filter_vectors", VECTORS),
     ((2, 5, 7, 6), (3, 5, 1, 1, 8), "NCHW OIHW8o NCHW", 1, 0, 1, "conv.filter_vectors", VECTORS),
     ((2, 4, 1, 17), (2, 4, 1, 3, 16), "NCHW OIHW16o NCHW", 1, 0, 1, "conv.filter_vectors", VECTORS),
+    ((1, 5, 1, 61), (2, 5, 1, 3, 16), "NCHW OIHW16o NCHW", 1, 0, 1, "conv.filter_vectors", VECTORS),
     ((1, 6, 9, 13), (6, 1, 3, 3), "NCHW OIHW NCHW", 1, 1, 6, "conv.depthwise", "by_columns rows copy"),
     ((1, 4, 17, 33), (8, 1, 5, 5), "NCHW OIHW NCHW", 2, 2, 4, "conv.depthwise", "by_columns rows copy"),
     ((1, 3, 11, 9), (3, 1, 7, 7), "NCHW OIHW NCHW", 1, 3, 3, "conv.depthwise", "by_columns rows copy"),
@@ -105,6 +106,15 @@ def test_no_more_squares_are_transposed_than_the_result_has(case, squares):
     call, made, _ = made_call(CASES[case])
     chunk = next(d for d in made.decisions(call, TARGET) if d.name == "chunk")
     assert max(chunk.legal) == 8 * squares
+
+
+def test_tiles_of_a_row_that_is_shared_out_end_where_its_pieces_do():
+    """59 positions are shared out in pieces of 16. Tiles of 6, which a whole row would have, would not fill these."""
+    call, made, _ = made_call(CASES[14])
+    defaults = {d.name: d.default for d in made.decisions(call, TARGET)}
+    assert (defaults["chunk"], defaults["columns"]) == (16, 4)
+    call, made, _ = made_call(((1, 5, 1, 4000), *CASES[14][1:]))
+    assert next(d.default for d in made.decisions(call, TARGET) if d.name == "columns") == 6
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[6]} {case[2]} /{case[3]} g{case[5]}")

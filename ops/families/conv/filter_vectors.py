@@ -189,7 +189,7 @@ class FilterVectors:
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies], target)
         columns, chunk_size = self._decide_sizes(schedule)
         core = sums_over(schedule, sums, main, self._in_vectors)
-        squares = turn_squares(schedule, core, sums, min(2, len(self.positions)), self.lanes)
+        squares = turn_squares(schedule, core, sums, 1 if self._is_row else 2, self.lanes)
         stage = schedule[main]
         n, k, *spatial = stage.loops[: main.ndim]
         panel, k = stage.split(k, factor=self.width)
@@ -217,23 +217,40 @@ class FilterVectors:
 
     @property
     def plane(self) -> tuple[int, ...]:
-        """The last two axes of the result, or all that are one row: their positions follow each other in memory."""
-        return self.outputs[-2:] if self.positions == self.outputs else self.outputs
+        """The last two axes of the result, the last one of rows by themselves, or all that are one row: their positions
+        follow each other in memory."""
+        if self.positions != self.outputs:
+            return self.outputs
+        return self.outputs[-1:] if self.outputs[-2:-1] == (1,) else self.outputs[-2:]
+
+    @property
+    def _is_row(self) -> bool:
+        """Whether the plane is one row: its pieces need not end where rows do."""
+        return self.positions != self.outputs or len(self.plane) == 1
 
     def _decide_sizes(self, schedule: Schedule) -> tuple[int, int]:
         """The positions of a register tile, whose vectors are those of a panel, and how many positions wait together:
         whole rows, or tiles of the only one, and squares; no more squares than the plane has."""
         side = schedule.decide("blocks", [self.tile.blocks], self.tile.blocks)
         most = max((self.target.vector_registers - 1) // side - 1, self.tile.columns)
-        columns = schedule.decide("columns", range(1, min(self.positions[-1], most) + 1), self.tile.columns)
+        columns = schedule.decide("columns", range(1, min(self.positions[-1], most) + 1), self._columns)
         positions = math.prod(self.plane)
-        row = math.prod(self.plane[1:]) if self.positions == self.outputs else columns
-        whole = math.lcm(row, self.lanes)
+        whole = math.lcm(columns if self._is_row else math.prod(self.plane[1:]), self.lanes)
         default = math.ceil(positions / (self._chunks * whole))
         counts = part_sizes(math.ceil(positions / whole), default)
         all_positions = math.ceil(positions / self.lanes) * self.lanes
         sizes = {count: min(count * whole, all_positions) for count in (*counts, default)}
         return columns, schedule.decide("chunk", [sizes[count] for count in counts], sizes[default])
+
+    @property
+    def _columns(self) -> int:
+        """The positions of a tile; of those of a row which is shared out in pieces too short for tiles and squares to
+        end together, as many as divide a square."""
+        columns, positions = self.tile.columns, math.prod(self.plane)
+        squares = math.ceil(positions / (self._chunks * self.lanes))
+        if not self._is_row or self._chunks == 1 or squares * self.lanes >= math.lcm(columns, self.lanes):
+            return columns
+        return max(n for n in range(1, columns + 1) if self.lanes % n == 0)
 
     @property
     def _chunks(self) -> int:
