@@ -1,6 +1,8 @@
-"""Depthwise convolutions of images of one column, as those of one row: their vectors are of neighbours in a row.
+"""Convolutions whose windows are as wide as the image, as those of one row: their vectors are of neighbours in a row.
 
-Exporters write a filter along time so, ``[n, c, time, 1]`` by windows of k × 1. Nothing moves in memory.
+Exporters write a filter along time so, ``[n, c, time, 1]`` by windows of k × 1, and a filter along a text, ``[n, 1,
+words, width]`` by windows of k × width. Their results have one column. As one row, an image has its rows one after the
+other, and a window moves by whole rows. Nothing moves in memory.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from ..ops.definition.arguments import per_axis
 from ..ops.families.reshape import reshape
 
 
-def is_depthwise_column(x: Node, weight: Node, padding: int | tuple[int, ...]) -> bool:
-    """Whether x has one column, which the window does not go beyond, and each channel has filters of its own."""
+def gives_column(x: Node, weight: Node, window: Mapping[str, Any]) -> bool:
+    """Whether the result has one column, since the windows, of more than one element, are as wide as the image."""
     image, filters = tensor_of(x), tensor_of(weight)
     if image.ndim != 4 or filters.ndim != 4:
         return False
-    one_column = const_int(image.shape[3]) == const_int(filters.shape[3]) == 1 != const_int(image.shape[2])
-    alone = const_int(filters.shape[1]) == 1 != const_int(image.shape[1]) and 0 not in map(const_int, image.shape)
-    return one_column and alone and not any(per_axis(padding, 4, "padding")[1::2])
+    (rows, columns), (taps, width) = (map(const_int, kind.shape[2:]) for kind in (image, filters))
+    if columns != width or width is None or 0 in (rows, columns, *map(const_int, image.shape[:2])):
+        return False
+    plain = not window["auto_pad"].startswith("SAME") and per_axis(window["dilation"], 2, "dilation") == (1, 1)
+    of_columns = not any(per_axis(window["padding"], 4, "padding")[1::2])
+    return taps not in (1, rows) and of_columns and (plain or width == 1)
 
 
-def column_as_row(x: Node) -> Node:
-    """A tensor ``[n, c, h, 1]`` as ``[n, c, 1, h]``, in the same memory."""
+def as_row(x: Node) -> Node:
+    """A tensor ``[n, c, h, w]`` as ``[n, c, 1, h * w]``, in the same memory."""
     return reshape(x, (0, 0, 1, -1))
 
 
@@ -34,8 +39,9 @@ def row_as_column(x: Node) -> Node:
     return reshape(x, (0, 0, -1, 1))
 
 
-def turned(window: Mapping[str, Any]) -> dict[str, Any]:
-    """The attributes of windows over an image, for its transpose."""
-    top, left, bottom, right = per_axis(window["padding"], 4, "padding")
-    each = {name: per_axis(window[name], 2, name)[::-1] for name in ("strides", "dilation")}
-    return {**window, **each, "padding": (left, top, right, bottom)}
+def over_row(window: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """The attributes of windows over an image of this ``width``, for its rows as one."""
+    top, _, bottom, _ = per_axis(window["padding"], 4, "padding")
+    (step, _), (dilation, _) = (per_axis(window[name], 2, name) for name in ("strides", "dilation"))
+    padding = (0, top * width, 0, bottom * width)
+    return {**window, "padding": padding, "strides": (1, step * width), "dilation": (1, dilation)}

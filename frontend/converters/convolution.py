@@ -22,7 +22,7 @@ from ...ops.families.creation import full
 from ...ops.families.pad import pad_by_extents
 from ...ops.families.repeat import broadcast_to_extents
 from ...ops.families.window import known_window, same_padding
-from ..image_columns import column_as_row, is_depthwise_column, row_as_column, turned
+from ..image_columns import as_row, gives_column, over_row, row_as_column
 from ..onnx_node import OnnxNode
 from ..registry import converter, register
 from .elementwise import aligned_at
@@ -98,12 +98,11 @@ def convolution(node: OnnxNode) -> Node:
     check_kernel_shape(node, window)
     x, options = same_padded(node, x, known_window(window), 0.0)
     groups = node.integer("group", 1)
-    if is_depthwise_column(x, weight, options["padding"]):
-        row, filters = column_as_row(x), column_as_row(weight)
-        return row_as_column(_with_bias(node, conv.conv(row, filters, groups=groups, **turned(options))))
-    made = conv.conv(x, weight, groups=groups, **options)
     _require_windows(node, x, window, options)
-    return _with_bias(node, made)
+    if gives_column(x, weight, options):
+        along = over_row(options, known_window(window)[1])
+        return row_as_column(_with_bias(node, conv.conv(as_row(x), as_row(weight), groups=groups, **along)))
+    return _with_bias(node, conv.conv(x, weight, groups=groups, **options))
 
 
 @converter("ConvTranspose", 1, 11, 22)

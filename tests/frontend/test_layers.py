@@ -9,7 +9,7 @@ from loopwright.graph import Call
 from loopwright.graph.visit import post_order
 
 X = floats(2, 4, 7, 6)
-COLUMN = floats(2, 4, 9, 1)
+COLUMN, WIDE = floats(2, 4, 9, 1), floats(2, 4, 9, 5)
 WEIGHT = floats(6, 2, 3, 3, seed=1)
 BACK = floats(4, 3, 3, 3, seed=2)
 A, B, C = floats(3, 4), floats(4, 5, seed=1), floats(5, seed=2)
@@ -111,6 +111,12 @@ CONVOLUTIONS = [
     case("Conv", CONV, COLUMN, floats(8, 1, 3, 1), group=4, strides=[2, 3], dilations=[3, 2], label="strided column"),
     case("Conv", CONV, COLUMN, floats(4, 1, 3, 1), group=4, auto_pad="SAME_LOWER", strides=[2, 2], label="same column"),
     case("Conv", CONV, COLUMN, floats(4, 1, 3, 1), group=4, pads=[0, 1, 0, 0], label="padded column"),
+    case("Conv", CONV, COLUMN, floats(6, 4, 3, 1), floats(6), pads=[2, 0, 1, 0], strides=[2, 1], label="dense column"),
+    case("Conv", CONV, WIDE, floats(6, 4, 3, 5), floats(6), pads=[1, 0, 2, 0], strides=[2, 3], label="as wide"),
+    case("Conv", CONV, WIDE, floats(6, 2, 3, 5), group=2, label="as wide, in groups"),
+    case("Conv", CONV, WIDE, floats(6, 4, 3, 5), dilations=[2, 1], label="as wide, dilated"),
+    case("Conv", CONV, WIDE, floats(6, 4, 3, 5), auto_pad="SAME_UPPER", label="as wide, same"),
+    case("Conv", CONV, WIDE, floats(6, 4, 9, 5), label="whole"),
     case("Conv", CONV, floats(1, 2, 5, 4, 6), floats(3, 2, 2, 3, 2), label="3d"),
     case("ConvTranspose", CONV, X, BACK),
     case(
@@ -236,6 +242,16 @@ def test_attention_is_one_operator(case, version):
 @each_version(CASES)
 def test_an_operator_gives_what_the_reference_gives(case, version):
     check(case, version)
+
+
+def test_windows_as_wide_as_the_image_move_along_one_row():
+    """As filters along time, and along the words of a text: the positions of a column are no vectors."""
+    for x, weight, columns in ((COLUMN, floats(6, 4, 3, 1), 9), (WIDE, floats(6, 4, 3, 5), 45)):
+        imported = lw.from_onnx(model_of(case("Conv", CONV, x, weight), 11))
+        convolutions = [n for n in post_order(imported.body) if isinstance(n, Call) and n.op.name == "nn.conv2d"]
+        assert [c.args[0].type.static_shape for c in convolutions] == [(2, 4, 1, columns)]
+    whole = lw.from_onnx(model_of(case("Conv", CONV, WIDE, floats(6, 4, 9, 5)), 11))
+    assert [n.op.name for n in post_order(whole.body) if isinstance(n, Call)] == ["nn.conv2d"]
 
 
 def test_the_mean_beside_a_layer_norm_is_that_of_its_rows_however_large_they_are():

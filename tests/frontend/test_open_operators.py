@@ -10,7 +10,7 @@ import loopwright as lw
 from loopwright.runtime.measure.onnx_reference import onnx_evaluator
 
 WEIGHTS = {"w": floats(6, 4, 3, 3), "one": floats(4), "other": floats(4, seed=1), "grouped": floats(4, 3, 3, 3),
-           "down": floats(4, 1, 3, 1)}  # fmt: skip
+           "down": floats(4, 1, 3, 1), "wide": floats(6, 4, 3, 5)}  # fmt: skip
 FORMS = [
     # operator, its other inputs, attributes, declared and given shapes of x
     ("LayerNormalization", "one other", {}, ["n", "c"], [(3, 4), (1, 4)]),
@@ -21,6 +21,8 @@ FORMS = [
     ("Conv", "w", {"pads": [1, 1, 1, 1], "strides": [2, 2]}, ["n", "c", "h", "v"], [(1, 4, 5, 6), (2, 4, 1, 3)]),
     ("Conv", "down one", {"group": 4, "pads": [2, 0, 0, 0]}, ["n", 4, "h", 1],
      [(1, 4, 70, 1), (2, 4, 1, 1), (0, 4, 3, 1)]),
+    ("Conv", "wide", {"pads": [1, 0, 1, 0], "strides": [2, 1]}, ["n", 4, "h", 5],
+     [(1, 4, 70, 5), (2, 4, 1, 5), (0, 4, 3, 5)]),
     ("ConvTranspose", "grouped", {}, ["n", "c", "h", "v"], [(1, 4, 5, 6), (2, 4, 1, 3)]),
     ("ConvTranspose", "grouped", {"auto_pad": "SAME_UPPER", "strides": [2, 2]}, ["n", 4, "h", "v"],
      [(1, 4, 5, 6), (2, 4, 1, 3)]),
