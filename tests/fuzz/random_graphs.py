@@ -5,24 +5,26 @@ numpy.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from draw import outlier
+from graph_values import Step, Value, broadcast, extents, same_type
 from operators_simple import every, log_sum_exp, safe_softmax
+from random_movements import Movements
 from random_programs import concrete
 
 import loopwright as lw
 from loopwright import te
 from loopwright.graph import Tuple, TupleGet
-from loopwright.ir.constants import const_int
 from loopwright.ops.families.cumsum import cumsum
 
 nn = lw.nn
-MAX_ELEMENTS = 6_000
+MAX_ELEMENTS = {"graph": 6_000, "chain": 100_000}
+"""Of a value, by the kind of the plan."""
 MAX_MULTIPLICATIONS = 300_000
 SIZES = (3, 1, 2, 4, 5, 7, 8, 12, 16, 17, 19, 32, 33, 40, 64, 65)
+LONG_SIZES = (*SIZES, 10, 20, 31, 48, 77, 96, 100, 128, 196, 197, 256, 384)
 SHAPES = ("nm", "m", "nkm", "n1", "nchw", "1m", "chw", "ncm")
 CONSTANTS = (2.0, 0.5, -1.0, 1e10, 1e-3, -3.0)
 
@@ -34,29 +36,12 @@ def _gelu(x):
     return x / 2 * (1 + erf)
 
 
-@dataclass(frozen=True)
-class Value:
-    """A value of the graph: its node, and for a tensor its shape at the plan's sizes."""
-
-    node: object
-    shape: tuple[int, ...]
-    exact: bool = False
-    """Whether it holds what an operator has only moved, or compared: such numbers carry no rounding of their own."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """``made`` is what ``function`` gives of ``read``."""
-
-    function: Callable
-    read: tuple[Value, ...]
-    made: Value
-
-
-class _Builder:
-    """Makes the nodes of a plan. Mutable: ``pool`` holds the tensors so far, ``steps`` how numpy makes them."""
+class _Builder(Movements):
+    """Makes the nodes of a plan, of at most ``most`` elements each. Mutable: ``pool`` holds the tensors so far,
+    ``steps`` how numpy makes them."""
 
     def __init__(self, plan):
+        self.most = MAX_ELEMENTS[plan["kind"]]
         self.extents = dict(zip("nmkchw", plan["sizes"], strict=True))
         self.extents["h"], self.extents["w"] = (min(self.extents[k], 12) for k in "hw")
         self.extents["1"] = 1
@@ -65,7 +50,7 @@ class _Builder:
         self.inputs, self.steps, self.pool, self.constants = [], [], [], []
         for name in plan["inputs"]:
             shape = self.sizes(name)
-            if np.prod(shape, dtype=int) <= MAX_ELEMENTS:
+            if np.prod(shape, dtype=int) <= self.most:
                 node = lw.var(f"x{len(self.inputs)}", tuple(self.symbols.get(k, self.extents[k]) for k in name))
                 self.inputs.append(Value(node, shape))
         if not self.inputs:
@@ -92,7 +77,7 @@ class _Builder:
     def made(self, node, function, *read, exact=False):
         """A node, a tensor, as the next of the pool."""
         shape = tuple(concrete(node.type.shape, {var: self.extents[letter] for letter, var in self.symbols.items()}))
-        if np.prod(shape, dtype=int) > MAX_ELEMENTS or str(node.type.dtype) != "float32":
+        if np.prod(shape, dtype=int) > self.most or str(node.type.dtype) != "float32":
             return
         value = Value(node, shape, exact)
         self.pool.append(value)
@@ -248,62 +233,6 @@ class _Builder:
 
     # Those that move elements.
 
-    def _transpose(self, x, y, c):
-        order = tuple(np.random.default_rng(c).permutation(len(x.shape)).tolist())
-        self.made(nn.transpose(x.node, order), lambda v: np.transpose(v, order), x, exact=True)
-
-    def _reshape(self, x, y, c):
-        if len(x.shape) < 2:
-            return
-        at = c % (len(x.shape) - 1)
-        shape = (*(0,) * at, -1, *(const_int(e) or 0 for e in x.node.type.shape[at + 2 :]))
-        if 0 in shape[at + 1 :] and any(const_int(e) is None for e in x.node.type.shape[at + 2 :]):
-            return
-        result = (*x.shape[:at], x.shape[at] * x.shape[at + 1], *x.shape[at + 2 :])
-        self.made(nn.reshape(x.node, shape), lambda v: v.reshape(result), x, exact=True)
-
-    def _concat(self, x, y, c):
-        if not x.shape:
-            return
-        axis = c % len(x.shape)
-        parts = [v for v in self.pool if len(v.shape) == len(x.shape)]
-        parts = [v for v in parts if same_but(v, x, axis)][-1 - c // 4 % 3 :]
-        self.made(nn.concatenate([v.node for v in parts], axis), lambda *v: np.concatenate(v, axis), *parts, exact=True)
-
-    def _split(self, x, y, c):
-        if not x.shape or const_int(x.node.type.shape[c % len(x.shape)]) is None or x.shape[c % len(x.shape)] < 2:
-            return
-        axis, first = c % len(x.shape), 1 + c // 4 % (x.shape[c % len(x.shape)] - 1)
-        parts = nn.split(x.node, (first, x.shape[axis] - first), axis)
-        for part, where in zip(parts, (slice(first), slice(first, None)), strict=True):
-            index = (slice(None),) * axis + (where,)
-            self.made(part, lambda v, index=index: v[index], x, exact=True)
-
-    def _slice(self, x, y, c):
-        if x.shape and x.shape[axis := c % len(x.shape)] > 2 and const_int(x.node.type.shape[axis]) is not None:
-            begin, step = c // 4 % 2, 1 + c // 8 % 2
-            index = (slice(None),) * axis + (slice(begin, None, step),)
-            node = nn.strided_slice(x.node, [begin], [x.shape[axis]], [axis], [step])
-            self.made(node, lambda v: v[index], x, exact=True)
-
-    def _pad(self, x, y, c):
-        before, after = (tuple(c // k % 2 for _ in x.shape) for k in (1, 2))
-        if x.shape:
-            pads = list(zip(before, after, strict=True))
-            self.made(
-                nn.pad(x.node, before, after, value=1.0), lambda v: np.pad(v, pads, constant_values=1.0), x, exact=True
-            )
-
-    def _expand(self, x, y, c):
-        if len(x.shape) < 4:
-            at = c % (len(x.shape) + 1)
-            self.made(nn.expand_dims(x.node, at), lambda v: np.expand_dims(v, at), x, exact=True)
-
-    def _take(self, x, y, c):
-        if x.shape and x.shape[0] > 1 and const_int(x.node.type.shape[0]) is not None:
-            places = self.rng.integers(0, x.shape[0], 1 + c % 5)
-            self.made(nn.take(x.node, lw.const(places), 0), lambda v: v[places], x, exact=True)
-
     # Tuples.
 
     def _tuple(self, x, y, c):
@@ -379,35 +308,11 @@ class _Builder:
         self.made(made, oracle, x)
 
 
-def extents(value):
-    """Those of the type, numbers as such: two that are symbolic are the same if they are one expression."""
-    return [e if const_int(e) is None else const_int(e) for e in value.node.type.shape]
+def _forms(kind):
+    return sorted(name[1:] for name in vars(kind) if name[0] == "_" and name[1] != "_")
 
 
-def same_type(x, y):
-    return len(x.shape) == len(y.shape) and all(same_extent(a, b) for a, b in zip(extents(x), extents(y), strict=True))
-
-
-def same_extent(a, b):
-    return a is b or (isinstance(a, int) and isinstance(b, int) and a == b)
-
-
-def is_one(extent):
-    return isinstance(extent, int) and extent == 1
-
-
-def broadcast(x, y):
-    """Whether two values broadcast whatever the dimensions are."""
-    pairs = zip(reversed(extents(x)), reversed(extents(y)), strict=False)
-    return all(same_extent(a, b) or is_one(a) or is_one(b) for a, b in pairs)
-
-
-def same_but(x, y, axis):
-    pairs = enumerate(zip(extents(x), extents(y), strict=True))
-    return all(same_extent(a, b) or k == axis for k, (a, b) in pairs)
-
-
-FORMS = sorted(name[1:] for name in vars(_Builder) if name[0] == "_" and name[1] != "_")
+MOVEMENTS, OTHERS = _forms(Movements), _forms(_Builder)
 
 
 @dataclass(frozen=True)
