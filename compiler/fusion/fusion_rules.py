@@ -56,7 +56,7 @@ def pattern_of(call: Call) -> OpPattern:
 
 def is_assembled(call: Call) -> bool:
     """Whether the result is the results of other calls, one after the other in memory."""
-    computed = len(dict.fromkeys(a for a in call.args if isinstance(a, Call))) == len(call.args)
+    computed = len(dict.fromkeys(a for a in call.args if isinstance(a, Call))) == len(call.args) > 1
     return computed and isinstance(op_of(call).memory_view(call), RunsOfResult)
 
 
@@ -66,10 +66,10 @@ def obstacle(
     """The rule that keeps a call from joining its sink, in words; None if nothing does.
 
     ``anchor_of`` gives the call of highest pattern in the function that a call belongs to by now; ``size`` is the
-    number of calls that would be in one function.
+    number of calls that would be in one function, or one beyond ``MAX_CALLS``.
     """
     if size > MAX_CALLS:
-        return f"they would be {size} calls in one function, which holds at most {MAX_CALLS}"
+        return f"more than {MAX_CALLS} calls would be in one function"
     anchor = anchor_of(node)
     if any(map(_is_open_reshape, (*between, sink))) and _changes_layout(node):
         return (

@@ -7,6 +7,7 @@ A call joins the first call that every path from it to the results passes, as in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 
 from ...base.dataclass import dataclass
 from ...base.errors import RuntimeArgumentError
@@ -15,7 +16,7 @@ from ...graph.dominators import nodes_between, post_dominators
 from ...graph.node import Call, Function, Node, Tuple, TupleGet
 from ...graph.visit import inputs, post_order, users
 from ...ops.definition.registry import OpPattern
-from .fusion_rules import alone, asked_alone, obstacle, pattern_of
+from .fusion_rules import MAX_CALLS, alone, asked_alone, obstacle, pattern_of
 from .prologue import may_precede
 
 _PHASES = (
@@ -76,7 +77,8 @@ def fuse(function: Function, unfused: Collection[str] = ()) -> Fusion:
             if sink is None:
                 stopped[node] = _why_no_sink(node, used_by, result)
                 continue
-            between = [n for n in nodes_between(node, sink, used_by) if isinstance(n, Call)]
+            calls_between = (n for n in nodes_between(node, sink, used_by) if isinstance(n, Call))
+            between = list(islice(calls_between, MAX_CALLS))  # with more of them, they are too many anyway
             together = [node, *between, sink]
             why = asked_alone(together, unfused) or obstacle(node, between, sink, sets.anchor, sets.size(together))
             if why is None:

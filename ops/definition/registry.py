@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 from ...base.dataclass import dataclass
 from ...base.errors import InternalError, LoopwrightError, ModelError, TypeInferenceError
@@ -52,6 +53,9 @@ SUPPORT_LEVELS = {
 
 Relation: TypeAlias = Callable[[Sequence[Type], Any], Type]
 """From the types of the arguments and the attributes to the result's type; raises ``TypeInferenceError``."""
+
+_views: WeakKeyDictionary[Call, MemoryView | None] = WeakKeyDictionary()
+"""What the memory rules said of calls that there are."""
 
 RowRule: TypeAlias = Callable[[Call], int | None]
 """The number of trailing axes that are a row of the first argument, where the call reads its rows one by one, wherever
@@ -141,11 +145,14 @@ class Op(OpBase):
             return tuple(dict.fromkeys(candidate for layout in given for candidate in rule(call, layout, target)))
 
     def memory_view(self, call: Call) -> MemoryView | None:
-        """Where the result of a call lies; None if its elements have to be moved."""
+        """Where the result of a call lies; None if its elements have to be moved. Fusion asks this of a call once for
+        each call around it, so the answer is kept."""
         if self.memory_rule is None:
             return None
-        with naming_code(f"the memory rule of {self.name}", ModelError):
-            return self.memory_rule(call)
+        if call not in _views:
+            with naming_code(f"the memory rule of {self.name}", ModelError):
+                _views[call] = self.memory_rule(call)
+        return _views[call]
 
     def axes_of_rows(self, call: Call) -> int | None:
         """How many trailing axes of its first argument a call reads as rows; None if it reads no rows."""

@@ -7,6 +7,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.compiler.fusion import partition as partition_module
 from loopwright.compiler.fusion.closed_function import MAX_NAME, as_function, function_name
 from loopwright.compiler.fusion.fusion_rules import MAX_CALLS, pattern_of
 from loopwright.compiler.fusion.partition import fuse, partition
@@ -21,6 +22,7 @@ from loopwright.graph.visit import inputs, post_order
 from loopwright.lowering.passes.outline_parallel import outline_parallel
 from loopwright.ops.definition.registry import Op, OpPattern
 from loopwright.ops.definition.strategy import OpStrategy, schedule_default
+from loopwright.ops.families import concatenate as concatenate_module
 from loopwright.ops.families.cumsum import cumsum
 from loopwright.ops.families.layout_transform import layout_transform
 from loopwright.ops.families.reshape import reshape_to_open
@@ -277,7 +279,30 @@ def test_a_function_holds_a_bounded_number_of_calls():
         y = nn.negative(y)
     groups = partition(Function([X], y))
     assert [len(g.calls) for g in groups] == [MAX_CALLS, 5]
-    assert "holds at most" in fuse(Function([X], y)).stopped[groups[0].outputs[0]]
+    assert f"more than {MAX_CALLS} calls" in fuse(Function([X], y)).stopped[groups[0].outputs[0]]
+
+
+def test_what_meets_far_behind_is_not_followed_to_there(monkeypatch):
+    """Loops that are written out give long chains whose every step is read at the end as well."""
+    y, steps, followed = X, [], []
+    for _ in range(300):
+        y = nn.tanh(nn.add(y, Y))
+        steps.append(nn.strided_slice(y, [0], [1], [0]))
+    found = partition_module.nodes_between
+
+    def counted(*arguments):
+        for node in found(*arguments):
+            followed.append(node)
+            yield node
+
+    monkeypatch.setattr(partition_module, "nodes_between", counted)
+    begins, asked = concatenate_module._starts, []
+    monkeypatch.setattr(concatenate_module, "_starts", lambda *arguments: asked.append(None) or begins(*arguments))
+    function = Function([X, Y], nn.concatenate(steps, 0))
+    asked.clear()
+    assert len(partition(function)) > 300 // MAX_CALLS
+    assert len(followed) <= 3 * MAX_CALLS * len(post_order(function.body))
+    assert len(asked) == 1
 
 
 def test_names_are_cut_with_a_digest_that_keeps_them_apart():
