@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 
 from ...base.dataclass import dataclass
-from ...graph.node import Call
+from ...graph.node import Call, Var
 from ...ir.constants import ZERO
 from ...ir.contents import free_vars, substitute
 from ...ir.expr import Expr
@@ -109,15 +109,31 @@ class _Finder:
 
 
 def _view_of(unit: Unit) -> MemoryView | None:
-    """Where the results of a unit lie, if it is one call of all that it is given."""
+    """Where the results of a unit lie: those of one call of all that it is given, or of calls that each give a run of
+    what the one before gives."""
     call, params = unit.function.body, unit.function.params
-    if not isinstance(call, Call) or not params or not call.args or call.args[0] is not params[0]:
+    if not isinstance(call, Call) or not params or not call.args:
         return None
-    if any(all(argument is not param for param in params) for argument in call.args):
+    begin: Expr = ZERO
+    while isinstance(inner := call.args[0], Call):
+        run = _run_of(call, params)
+        if run is None or not inner.args:
+            return None
+        call, begin = inner, begin + run.begin
+    if inner is not params[0]:
+        return None
+    if (run := _run_of(call, params)) is not None:
+        return RunOfArgument(simplify(begin + run.begin))
+    each_once = len(call.args) == len(params) and all(a is p for a, p in zip(call.args, params, strict=True))
+    return op_of(call).memory_view(call) if each_once and call is unit.function.body else None
+
+
+def _run_of(call: Call, params: Sequence[Var]) -> RunOfArgument | None:
+    """The run of the first argument that a call gives, if the others are parameters."""
+    if any(all(argument is not param for param in params) for argument in call.args[1:]):
         return None
     view = op_of(call).memory_view(call)
-    each_once = len(call.args) == len(params) and all(a is p for a, p in zip(call.args, params, strict=True))
-    return view if each_once or isinstance(view, RunOfArgument) else None
+    return view if isinstance(view, RunOfArgument) else None
 
 
 def _bytes(elements: Expr, unit: Unit) -> Expr:

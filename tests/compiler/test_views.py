@@ -93,6 +93,21 @@ def test_reshapes_and_slices_are_views():
     np.testing.assert_array_equal(found, product[1:3] @ product.reshape(9, 4))
 
 
+def test_parts_of_parts_that_were_fused_are_views():
+    x = lw.var("x", (3, 6, 6))
+    y = nn.matmul(x, x)
+    parts = [nn.squeeze(nn.strided_slice(y, [k], [k + 1], [0]), [0]) for k in range(3)]
+    rows = nn.strided_slice(nn.squeeze(nn.strided_slice(y, [2], [3], [0]), [0]), [1], [4], [0])
+    gaps = nn.strided_slice(nn.squeeze(nn.strided_slice(y, [2], [3], [0]), [0]), [1], [6], [0], [2])
+    results = (nn.matmul(parts[0], parts[1]), nn.matmul(rows, parts[2]), nn.matmul(gaps, parts[2]))
+    a = numbers(3, 6, 6) / 4
+    steps, found, _ = run(Function([x], Tuple(results)), a)
+    assert [step for step in steps if "matmul" not in step] == ["fused_strided_slice_squeeze_strided_slice"]
+    b = a @ a
+    for got, wanted in zip(found, (b[0] @ b[1], b[2, 1:4] @ b[2], b[2, 1:6:2] @ b[2]), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_slices_with_gaps_or_of_inner_axes_move_their_elements():
     x = lw.var("x", (6, 6))
     y = nn.matmul(x, x)
