@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import string
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from typing import Any
@@ -28,6 +29,7 @@ from ..ir.expr import Expr, ExprLike
 from ..ir.makers import as_index
 from ..ir.simplify import simplify
 
+_OF_IMAGES = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 _PART = re.compile(r"([A-Z])|(\d+)([a-z])")
 
 
@@ -61,6 +63,15 @@ class Layout(metaclass=Interned):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Layout, (self.text,)
+
+    @classmethod
+    def of_rank(cls, rank: int) -> Layout:
+        """The layout of a tensor whose axes have the names of an image's, where it has as many."""
+        return cls(_OF_IMAGES.get(rank, string.ascii_uppercase[:rank]))
+
+    def renamed(self, names: Mapping[str, str]) -> Layout:
+        """The layout whose axes have other names, which ``names`` gives for each, blocks being named as they are."""
+        return Layout("".join(str(LayoutAxis(names[axis.name], axis.block)) for axis in self.axes))
 
     @property
     def ndim(self) -> int:

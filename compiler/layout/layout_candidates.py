@@ -57,7 +57,9 @@ def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -
         return (as_it_is,)
     found: list[CostedCandidate] = []
     for candidate in op.layout_candidates(call, given, costs.settings.target):
-        if _suits(call, candidate):
+        if candidate.is_argument:
+            found.append(CostedCandidate(candidate, 0.0))
+        elif _suits(call, candidate):
             args = [placeholder(a, layout) for a, layout in candidate.operands(call)]
             found.append(CostedCandidate(candidate, costs.of_call(call_in_layouts(call, candidate, args))))
     found = [as_it_is, *(candidate for candidate in found if candidate.cost < math.inf)]

@@ -14,11 +14,10 @@ from ...ops.definition.cost import moved
 from ...ops.definition.implementation import OpImplementation
 from ...ops.definition.layout_rule import Packed
 from ...ops.definition.registry import op_of
-from ...ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from ..selection.select import Selection, candidates_of, select_implementation
 from ..settings import CompileSettings
 from .expected_extents import ExpectedExtents
-from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transforms_between
+from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transform, transforms_between
 
 
 @dataclass(slots=True)
@@ -75,9 +74,8 @@ class LayoutCosts:
             value = placeholder_of_rank(node, source, destination.primal.ndim)
         total = 0.0
         for before, after in transforms_between(source, destination):
-            call = LAYOUT_TRANSFORM(value, attrs=LayoutTransformAttrs(str(before), str(after)))
-            total += self.of_call(call)
-            value = call
+            value = transform(value, before, after)
+            total += self.of_call(value) if isinstance(value, Call) else 0.0
         return total
 
     def _declared(self, call: Call, expected: Call) -> float | None:

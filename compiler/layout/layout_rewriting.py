@@ -10,11 +10,10 @@ from ...base.mapped import give_back
 from ...graph.node import Call, Constant, Node, tensor_of
 from ...graph.visit import inputs, with_inputs
 from ...ops.definition.layout_rule import Packed
-from ...ops.families.layout_transform import layout_transform
 from ...ops.families.reshape import expand_dims
 from .layout_candidates import call_in_layouts, unchanged_candidate
 from .layout_search import LayoutAssignment
-from .value_layouts import OperandLayout, ResultLayout, transforms_between
+from .value_layouts import OperandLayout, ResultLayout, transform, transforms_between
 
 
 def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result: Node) -> Node:
@@ -31,8 +30,12 @@ def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result:
         if isinstance(node, Call):
             candidate = assignment.chosen[node].layouts
             args = tuple(operand(a, layout) for a, layout in candidate.operands(node))
-            unchanged = candidate == unchanged_candidate(node)
-            made[node] = with_inputs(node, args) if unchanged else call_in_layouts(node, candidate, args)
+            if candidate.is_argument:
+                (made[node],) = args
+            elif candidate == unchanged_candidate(node):
+                made[node] = with_inputs(node, args)
+            else:
+                made[node] = call_in_layouts(node, candidate, args)
         else:
             made[node] = with_inputs(node, tuple(operand(used, None) for used in inputs(node)))
     return operand(result, None)
@@ -49,7 +52,7 @@ def _transformed(node: Node, given: ResultLayout, needed: OperandLayout) -> Node
         if missing:
             node = _with_leading_axes(node, missing)
     for source, destination in transforms_between(given, needed):
-        before, node = node, layout_transform(node, source, destination)
+        before, node = node, transform(node, source, destination)
         if isinstance(node, Constant):
             node = Constant(aligned(node.value), node.name)
         if isinstance(before, Constant):

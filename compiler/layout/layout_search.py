@@ -33,8 +33,19 @@ class LayoutAssignment:
 
 
 def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> LayoutAssignment:
-    """Choose the layouts of a graph's values, given in ``order`` of computation; ``result`` stays as it is."""
-    table = _CostTable(costs, {node: len(by) for node, by in users(result).items()}, normalized_products(order))
+    """Choose the layouts of a graph's values, given in ``order`` of computation; ``result`` stays as it is.
+
+    Shares make transforms of values with several users look cheap, and with them transposes that move nothing: where
+    there are such, the assignment without any is found too, and the cheaper one is taken."""
+    found = _assigned(order, result, costs, transposes_stay=False)
+    if any(candidate.layouts.is_argument for candidate in found.chosen.values()):
+        return min(found, _assigned(order, result, costs, transposes_stay=True), key=lambda each: each.cost)
+    return found
+
+
+def _assigned(order: Sequence[Node], result: Node, costs: LayoutCosts, transposes_stay: bool) -> LayoutAssignment:
+    uses = {node: len(by) for node, by in users(result).items()}
+    table = _CostTable(costs, uses, normalized_products(order), transposes_stay)
     for node in order:
         table.enter(node)
     chosen: dict[Node, CostedCandidate] = {}
@@ -56,11 +67,13 @@ def assign_layouts(order: Sequence[Node], result: Node, costs: LayoutCosts) -> L
 @dataclass(slots=True)
 class _CostTable:
     """The candidates of each call, and the least cost of each value in each layout. Mutable: filled in the order of
-    computation. ``uses`` are the numbers of users; the arithmetic of calls in ``direct`` is that."""
+    computation. ``uses`` are the numbers of users; the arithmetic of calls in ``direct`` is that. If
+    ``transposes_stay``, no call's result is its argument as it lies."""
 
     costs: LayoutCosts
     uses: Mapping[Node, int]
     direct: Set[Node]
+    transposes_stay: bool
     candidates: dict[Node, tuple[CostedCandidate, ...]] = field(default_factory=dict)
     least: dict[Node, dict[ResultLayout, float]] = field(default_factory=dict)
     known: KnownCandidates = field(default_factory=dict)
@@ -79,7 +92,8 @@ class _CostTable:
         costs, known = (self.costs, self.known)
         if node in self.direct:
             costs, known = (self.costs_if_direct, self.known_direct)
-        self.candidates[node] = layout_candidates(node, available, costs, known)
+        found = layout_candidates(node, available, costs, known)
+        self.candidates[node] = tuple(c for c in found if not (self.transposes_stay and c.layouts.is_argument))
         least: dict[ResultLayout, float] = {}
         for candidate in self.candidates[node]:
             cost = self._total(node, candidate)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from ...graph.layout import Layout
-from ...graph.node import Node, Var, tensor_of
+from ...graph.node import Call, Constant, Node, Var, tensor_of
 from ...graph.types import TensorType
 from ...ir.constants import ONE
 from ...ops.definition.layout_rule import Packed, ValueLayout
+from ...ops.families.layout_transform import layout_transform
+from ...ops.families.transpose import TRANSPOSE, transpose
 
 ResultLayout: TypeAlias = ValueLayout | None
 """The layout of a value; None: as the graph has it."""
@@ -47,3 +49,14 @@ def transforms_between(source: ResultLayout, destination: ResultLayout) -> Itera
         yield source.layout, source.primal
     if destination is not None and destination.layout is not destination.primal:
         yield destination.primal, destination.layout
+
+
+def transform(node: Node, source: Layout, destination: Layout) -> Node:
+    """A value in another layout: transposed, where neither has blocks, and transposes of transposes are one."""
+    if source.is_blocked or destination.is_blocked or isinstance(node, Constant):
+        return layout_transform(node, source, destination)
+    axes = [source.position(name) for name in destination.names]
+    if isinstance(node, Call) and node.op is TRANSPOSE:
+        axes = [node.attrs.axes[axis] for axis in axes]
+        node = node.args[0]
+    return node if axes == sorted(axes) else transpose(node, axes)

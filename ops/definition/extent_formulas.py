@@ -61,14 +61,14 @@ def extent_of_formula(formula: int | str, arguments: Sequence[Type | Tensor]) ->
     return extent
 
 
-_DIMENSION = re.compile(r"\bx(\d+)_\d+")
-"""A dimension in a formula, with the number of its argument."""
+_DIMENSION = re.compile(r"\bx(\d+)_(\d+)")
+"""A dimension in a formula, with the numbers of its argument and its axis."""
 
 
 def told_arguments(attrs: object) -> frozenset[int]:
     """The numbers of the arguments that formulas among attributes are over. Those from 1 on are read for nothing
     else."""
-    return frozenset(int(number) for text in _formulas(attrs) for number in _DIMENSION.findall(text))
+    return frozenset(int(number) for text in _formulas(attrs) for number, _ in _DIMENSION.findall(text))
 
 
 def stated_extents(attrs: object, types: Sequence[Type]) -> list[Expr]:
@@ -85,6 +85,17 @@ def _formulas(attrs: object) -> list[str]:
 def with_arguments(formula: str, place: Callable[[int], int]) -> str:
     """A formula over arguments that stand at other places; ``place`` gives the new number of one."""
     return re.sub(r"\bx(\d+)_", lambda found: f"x{place(int(found[1]))}_", formula)
+
+
+def with_axes(formula: int | str, place: Callable[[int, int], int | None]) -> int | str | None:
+    """A formula over arguments whose axes stand at other places; ``place`` gives the new one of an axis of an argument,
+    or None. None if the formula is over one that has none."""
+    if isinstance(formula, int):
+        return formula
+    places = {found[0]: place(int(found[1]), int(found[2])) for found in _DIMENSION.finditer(formula)}
+    if None in places.values():
+        return None
+    return _DIMENSION.sub(lambda found: f"x{found[1]}_{places[found[0]]}", formula)
 
 
 def element_of(x: Tensor, indices: Sequence[Operand]) -> Expr:

@@ -94,13 +94,15 @@ class LayoutCandidate:
     """A call in other layouts, which the layout planner may choose: the layout of each argument (None: as it is), the
     attributes that the operator then has, and the layout of its result. ``op`` is another operator that is called
     instead, such as one for packed weights. Its arguments are those of the call, unless ``sources`` says which of these
-    each is: one may be needed in two layouts."""
+    each is: one may be needed in two layouts. Where it ``is_argument``, nothing is called: the result is the only
+    argument as it lies in memory."""
 
     arguments: tuple[ValueLayout | Packed | None, ...]
     attrs: Any
     result: ValueLayout | None
     op: Op | None = None
     sources: tuple[int, ...] | None = None
+    is_argument: bool = False
 
     def operands(self, call: Call) -> list[tuple[Node, ValueLayout | Packed | None]]:
         """What is passed, and in which layout."""

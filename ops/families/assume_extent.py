@@ -21,7 +21,7 @@ from ...ir.expr import Expr
 from ...ir.makers import maximum
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
-from ..definition.extent_formulas import as_formulas, element_of, extent_of_formula
+from ..definition.extent_formulas import as_formulas, element_of, extent_of_formula, with_axes
 from ..definition.layout_rule import LayoutCandidate, ValueLayout
 from ..definition.memory_view import RunOfArgument
 from ..definition.registry import OpPattern, register_op
@@ -59,8 +59,11 @@ def _in_layout(call: Call, given: ValueLayout | None, target: Target) -> Sequenc
     if given is None or kind.ndim != given.primal.ndim:
         return ()
     axis = given.moved_axis(call.attrs.axis)
+    extent = with_axes(call.attrs.extent, lambda argument, a: given.moved_axis(a) if argument == 0 else a)
+    if axis is None or extent is None:
+        return ()
     others = (None,) * (len(call.args) - 1)
-    return () if axis is None else (LayoutCandidate((given, *others), replace(call.attrs, axis=axis), given),)
+    return (LayoutCandidate((given, *others), replace(call.attrs, axis=axis, extent=extent), given),)
 
 
 def _asked_of_extents(call: Call) -> Sequence[Expr]:

@@ -17,19 +17,14 @@ from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
 from ...te.tensor import Tensors
 from ..definition.attrs import Attrs, attr
-from ..definition.cost import elements
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import OpStrategy, register_strategy
 from .layout_tiles import layout_tiles
+from .rearranged import rearranging_cycles
 
 GROUP = OpGroup.SHAPES
-
-CYCLES_PER_ELEMENT = 1.1
-"""Measured: an element is loaded and stored by itself."""
-CYCLES_PER_CALL = 2000
-"""What one more function to run takes."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +87,7 @@ def _schedule(attrs: LayoutTransformAttrs, anchor: Tensors, outputs: Tensors, ta
 @register_strategy(LAYOUT_TRANSFORM)
 def _strategy(attrs: LayoutTransformAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    cost = CYCLES_PER_ELEMENT * elements(result) + CYCLES_PER_CALL
+    cost = rearranging_cycles(result)
     kind = tensor_argument(result, "result")
     tiles = layout_tiles(Layout(attrs.source), Layout(attrs.destination), target.lanes(kind.dtype))
     if tiles is not None and kind.dtype.is_float and kind.dtype.storage_bits >= 32:

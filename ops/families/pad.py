@@ -22,7 +22,7 @@ from ..definition.arguments import integer_list, naming
 from ..definition.attrs import Attrs, attr, one_of
 from ..definition.condition import clause
 from ..definition.cost import moved
-from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative
+from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative, with_axes
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import injective_schedule
@@ -98,16 +98,16 @@ def _asked_of_extents(call: Call) -> Sequence[Expr]:
 
 
 def _in_layout(attrs: PadAttrs, given: ValueLayout) -> PadAttrs | None:
-    """What is added to axes that are not cut into blocks goes with them."""
-    before: list[int | str] = [0] * given.layout.ndim
-    after: list[int | str] = [0] * given.layout.ndim
-    for axis, added in enumerate(zip(attrs.before, attrs.after, strict=True)):
+    """What is added to axes that are not cut into blocks goes with them, and so do the axes of formulas."""
+    added: list[tuple[int | str, int | str]] = [(0, 0)] * given.layout.ndim
+    for axis, counts in enumerate(zip(attrs.before, attrs.after, strict=True)):
+        before, after = (with_axes(count, lambda _, a: given.moved_axis(a)) for count in counts)
         place = given.moved_axis(axis)
-        if place is not None:
-            before[place], after[place] = added
-        elif added != (0, 0):
+        if before is None or after is None or (place is None and counts != (0, 0)):
             return None
-    return replace(attrs, before=tuple(before), after=tuple(after))
+        if place is not None:
+            added[place] = (before, after)
+    return replace(attrs, before=tuple(before for before, _ in added), after=tuple(after for _, after in added))
 
 
 PAD = register_op(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ... import te
 from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
+from ...graph.layout import Layout
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, const_int
@@ -23,12 +24,13 @@ from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
 from ..definition.condition import clause
+from ..definition.layout_rule import LayoutCandidate, ValueLayout
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import tensor_argument
 from ..definition.strategy import OpStrategy, register_strategy
-from .rearranged import RearrangedStages
+from .rearranged import RearrangedStages, rearranging_cycles
 
 GROUP = OpGroup.SHAPES
 
@@ -191,6 +193,19 @@ def _runs(axes: Sequence[int]) -> tuple[range, ...]:
     return tuple(range(a, b) for a, b in zip(starts, [*starts[1:], len(axes)], strict=True))
 
 
+def _as_it_lies(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
+    """Nothing is moved: the result lies as the argument does, so that its axes stand in another order in memory."""
+    rank = tensor_of(call).ndim
+    if rank < 2 or (given is not None and given.primal.ndim != rank):
+        return
+    primal = Layout.of_rank(rank) if given is None else given.primal
+    layout = primal if given is None else given.layout
+    places = zip(call.attrs.axes, primal.names, strict=True)
+    made = layout.renamed({primal.names[axis]: name for axis, name in places})
+    result = None if made is primal else ValueLayout(primal, made)
+    yield LayoutCandidate((given,), None, result, is_argument=True)
+
+
 TRANSPOSE = register_op(
     "transpose",
     "the axes in another order",
@@ -199,22 +214,23 @@ TRANSPOSE = register_op(
     OpPattern.INJECTIVE,
     TransposeAttrs,
     support_level=3,
+    layout_rule=_as_it_lies,
 )
 
 
 @register_strategy(TRANSPOSE)
 def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    kind = tensor_argument(result, "result")
+    kind, cost = tensor_argument(result, "result"), rearranging_cycles(result)
     if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1 and 0 not in map(const_int, kind.shape):
         runs, lanes = AxisRuns(_runs(attrs.axes), attrs.axes), min(target.lanes(kind.dtype), MOST_LANES)
         tiled, interleaved = TiledTranspose.of(runs, kind, lanes), InterleavedTranspose(runs, lanes)
         fills_whole = tiled.fills(kind) and tiled.lanes == lanes
         with strategy.specialized(clause("few long rows", interleaved.serves(kind) and not fills_whole)):
-            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved")
+            strategy.add_implementation(runs.compute, interleaved.schedule, "transpose.interleaved", cost=cost)
         with strategy.specialized(clause("tiles fill vectors", tiled.fills(kind))):
-            strategy.add_implementation(runs.compute, tiled.schedule, "transpose.tiled")
-    strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic")
+            strategy.add_implementation(runs.compute, tiled.schedule, "transpose.tiled", cost=cost)
+    strategy.add_implementation(_compute, injective_schedule.for_target(target), "transpose.generic", cost=cost)
     return strategy
 
 
