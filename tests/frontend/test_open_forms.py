@@ -7,6 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx_cases import floats, integers
 from open_models import FLOAT, TARGET, engine, model, same
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright.ops.families.split_part import split_evenly
@@ -194,10 +195,12 @@ def attention_with_cache(rank, mask, causal, past, present, opset, opened):
     return model([node], declared, outputs, opset=opset), arrays
 
 
-@pytest.mark.parametrize("opened", [False, True])
-@pytest.mark.parametrize("rank", [4, 3])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("mask", [None, (2, "float"), (2, "bool"), (3, "float"), (4, "bool"), (4, "float")])
+@each_pair(
+    opened=[False, True],
+    rank=[4, 3],
+    causal=[False, True],
+    mask=[None, (2, "float"), (2, "bool"), (3, "float"), (4, "bool"), (4, "float")],
+)
 def test_attention_behind_a_cache_is_one_operator(opened, rank, causal, mask):
     for past, present, opset in ((True, True, 23), (True, False, 24), (False, True, 23)):
         made, arrays = attention_with_cache(rank, mask, causal, past, present, opset, opened)

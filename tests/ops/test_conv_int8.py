@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import windows
-from pairs import each_pair
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -174,7 +174,7 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
         np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
 
 
-@each_pair(name=CASES, constant=[False, True], target=RUNNABLE)
+@each_value(name=CASES, constant=[False, True], target=RUNNABLE)
 def test_words_serve_images_of_open_extents(name, constant, target):
     """Words of a constant weight lie ready where its channels fill them. Neighbouring cases have other signs."""
     signs = SIGNS[list(CASES).index(name) % len(SIGNS)]

@@ -5,7 +5,7 @@ import pytest
 import windows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pairs import each_pair
+from pairs import each_value
 
 import loopwright as lw
 from loopwright.base.errors import TypeInferenceError
@@ -245,7 +245,7 @@ def test_misuse_is_a_type_inference_error(ops, make, message):
     assert message in str(caught.value)
 
 
-@each_pair(case=["3x3 padded", "2x2", "ceil", "dilated", "1d"], kind=poolings(), target=["native", "x86-64"])
+@each_value(case=["3x3 padded", "2x2", "ceil", "dilated", "1d"], kind=poolings(), target=["native", "x86-64"])
 def test_rows_of_open_length_are_folded_axis_by_axis(case, kind, target):
     """Lengths below, at and beyond those of vectors."""
     make, extra, fold = poolings()[kind]
@@ -266,8 +266,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize("case", LONG)
-@pytest.mark.parametrize("kind", poolings())
+@each_value(case=LONG, kind=poolings())
 def test_taps_of_long_windows_end_where_the_image_does(ops, kind, case):
     """Exporters write the mean over an image as a window of its size, which stays when the image becomes smaller."""
     window, *rest = LONG[case]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from pairs import each_value
 from test_every_operator import blockwise_panels
 
 import loopwright as lw
@@ -133,11 +134,11 @@ def check(name, call, fused, several):
         np.testing.assert_array_equal(found, plain, err_msg=str(decided))
 
 
-@pytest.mark.parametrize("fused", [False, True], ids=["alone", "fused"])
-@pytest.mark.parametrize(("name", "call"), PRODUCTS, ids=str)
+@each_value(product=range(len(PRODUCTS)), fused=[False, True])
 @settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.data())
-def test_values_on_a_random_walk_give_the_bits_of_the_defaults(name, call, fused, data):
+def test_values_on_a_random_walk_give_the_bits_of_the_defaults(product, fused, data):
+    name, call = PRODUCTS[product]
     made = implementation(name, call)
     check(name, call, fused, [walk(made, call, lambda legal: data.draw(st.sampled_from(legal)))])
 

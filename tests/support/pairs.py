@@ -1,4 +1,5 @@
-"""Tests over combinations of values: each pair of values always, all combinations among the slow tests."""
+"""Tests over combinations of values: each pair of values always, or each value, and all combinations among the slow
+tests."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations, product
@@ -12,8 +13,17 @@ def each_pair(**values):
     The combinations that run always hold each pair of values of any two names at least once, which finds what two
     choices together break; all others are marked as slow.
     """
+    return _parametrized(values, covering([len(column) for column in values.values()]))
+
+
+def each_value(**values):
+    """As ``each_pair``, for tests that take long: the combinations that run hold each value at least once."""
+    counts = [len(column) for column in values.values()]
+    return _parametrized(values, {tuple(k % count for count in counts) for k in range(max(counts))})
+
+
+def _parametrized(values, chosen):
     columns = [list(column) for column in values.values()]
-    chosen = covering([len(column) for column in columns])
     return pytest.mark.parametrize(
         list(values),
         [
