@@ -1,7 +1,9 @@
 """What is taken at known indices that follow each other is a slice, which needs no index at run time. Of the last axis
-several runs of them are slices side by side, as models select features.
+several runs of them are slices side by side, as models select features. A single index of the outermost axis of several
+elements is a slice without that axis, which lies in x: so queries, keys and values are taken apart.
 
 take(x, [2, 3, 4], axis) → strided_slice(x, 2:5)
+take(x, 2, 0) → squeeze(strided_slice(x, 2:3))
 take(x, [0, 2, 3], -1) → concatenate(strided_slice(x, 0:1), strided_slice(x, 2:4))
 """
 
@@ -18,6 +20,7 @@ from ...graph.visit import inputs, post_order, with_inputs
 from ...ir.constants import const_int
 from ...ops.definition.registry import get_op
 from ...ops.families.concatenate import concatenate
+from ...ops.families.reshape import squeeze
 from ...ops.families.slicing import strided_slice
 
 TAKE = get_op("take")
@@ -37,18 +40,26 @@ def slice_known_columns(function: Function) -> Function:
 
 def _sliced(call: Call) -> Call:
     """The slices that a call takes; the call if it is no such one."""
-    if call.op is not TAKE or not isinstance(indices := call.args[1], Constant) or indices.value.ndim != 1:
+    if call.op is not TAKE or not isinstance(indices := call.args[1], Constant) or indices.value.ndim > 1:
         return call
     x, axis = call.args[0], call.attrs.axis
-    extent = const_int(tensor_of(x).shape[axis])
-    if extent is None or not indices.value.size:
+    extents = [const_int(extent) for extent in tensor_of(x).shape[: axis + 1]]
+    if (extent := extents.pop()) is None or not indices.value.size:
         return call
-    runs = _runs(indices.value, extent)
+    runs = _runs(indices.value.reshape(-1), extent)
+    if indices.value.ndim == 0:
+        return call if any(outer != 1 for outer in extents) else _single(call, *runs[0])
     if len(runs) > (MOST_RUNS if axis == tensor_of(x).ndim - 1 else 1):
         return call
     parts = [replace(strided_slice(x, [begin], [end], [axis]), origin=call.origin) for begin, end in runs]
     made = parts[0] if len(parts) == 1 else replace(concatenate(parts, axis), origin=call.origin)
     return replace(made, value=call.value)
+
+
+def _single(call: Call, begin: int, end: int) -> Call:
+    axis = call.attrs.axis
+    part = replace(strided_slice(call.args[0], [begin], [end], [axis]), origin=call.origin)
+    return replace(squeeze(part, [axis]), origin=call.origin, value=call.value)
 
 
 def _runs(indices: npt.NDArray[Any], extent: int) -> list[tuple[int, int]]:

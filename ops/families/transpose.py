@@ -12,7 +12,7 @@ from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
-from ...ir.constants import ONE, const_int
+from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
@@ -25,6 +25,7 @@ from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
 from ..definition.condition import clause
 from ..definition.layout_rule import LayoutCandidate, ValueLayout
+from ..definition.memory_view import RunOfArgument
 from ..definition.op_group import OpGroup
 from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
@@ -193,6 +194,16 @@ def _runs(axes: Sequence[int]) -> tuple[range, ...]:
     return tuple(range(a, b) for a, b in zip(starts, [*starts[1:], len(axes)], strict=True))
 
 
+def _in_memory(call: Call) -> RunOfArgument | None:
+    return RunOfArgument(ZERO) if _keeps_order(call.attrs.axes, tensor_of(call.args[0])) else None
+
+
+def _keeps_order(axes: Sequence[int], x: TensorType) -> bool:
+    """Whether no element is moved: axes of one element may stand anywhere, the others have their order."""
+    longer = [axis for axis in axes if const_int(x.shape[axis]) != 1]
+    return longer == sorted(longer)
+
+
 def _as_it_lies(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
     """Nothing is moved: the result lies as the argument does, so that its axes stand in another order in memory."""
     rank = tensor_of(call).ndim
@@ -215,13 +226,15 @@ TRANSPOSE = register_op(
     TransposeAttrs,
     support_level=3,
     layout_rule=_as_it_lies,
+    memory_rule=_in_memory,
 )
 
 
 @register_strategy(TRANSPOSE)
 def _strategy(attrs: TransposeAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy = OpStrategy()
-    kind, cost = tensor_argument(result, "result"), rearranging_cycles(result)
+    kind, keeps_order = tensor_argument(result, "result"), _keeps_order(attrs.axes, tensor_argument(inputs[0], "x"))
+    cost = 0.0 if keeps_order else rearranging_cycles(result)
     if attrs.axes and attrs.axes[-1] != len(attrs.axes) - 1 and 0 not in map(const_int, kind.shape):
         runs, lanes = AxisRuns(_runs(attrs.axes), attrs.axes), min(target.lanes(kind.dtype), MOST_LANES)
         tiled, interleaved = TiledTranspose.of(runs, kind, lanes), InterleavedTranspose(runs, lanes)

@@ -22,6 +22,10 @@ CASES = [
     ([-99, 1, 99], 1, ["strided_slice"] * 2 + ["concatenate"]),
     ([1, 2], 0, ["strided_slice"]),
     ([3, 1], 0, ["take"]),
+    (3, 0, ["strided_slice", "squeeze"]),
+    (-2, 0, ["strided_slice", "squeeze"]),
+    (99, 0, ["strided_slice", "squeeze"]),
+    (3, 1, ["take"]),
     ([k % COLUMNS * 5 % COLUMNS for k in range(40)], 1, ["take"]),
 ]
 

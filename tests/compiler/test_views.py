@@ -108,6 +108,20 @@ def test_parts_of_parts_that_were_fused_are_views():
         np.testing.assert_array_equal(got, wanted)
 
 
+def test_transposes_of_axes_of_one_element_are_views():
+    x = lw.var("x", (4, 6))
+    y = nn.reshape(nn.matmul(x, nn.transpose(x)), (1, 4, 1, 4))
+    turned = nn.transpose(y, (0, 2, 3, 1))
+    moved = nn.transpose(y, (1, 2, 0, 3))
+    results = (nn.matmul(nn.reshape(turned, (4, 4)), x), nn.matmul(nn.reshape(moved, (4, 4)), x))
+    a = numbers(4, 6)
+    steps, found, _ = run(Function([x], Tuple(results)), a)
+    assert [step for step in steps if "transpose" in step] == ["fused_transpose_reshape"]  # turned
+    b = a @ a.T
+    for got, wanted in zip(found, (b.T @ a, b @ a), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
 def test_slices_with_gaps_or_of_inner_axes_move_their_elements():
     x = lw.var("x", (6, 6))
     y = nn.matmul(x, x)
