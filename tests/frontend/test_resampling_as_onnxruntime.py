@@ -6,6 +6,7 @@ import pytest
 from contrib_cases import in_onnxruntime
 from onnx import helper, numpy_helper
 from onnx_cases import compare, run
+from pairs import each_pair
 
 ROUNDINGS = ("floor", "ceil", "round_prefer_floor")
 COORDINATES = ("asymmetric", "half_pixel", "pytorch_half_pixel")
@@ -37,9 +38,7 @@ def given_of(name, values):
     return name, np.array([1, 1 if name == "scales" else 2, *values], kind)
 
 
-@pytest.mark.parametrize("image", [(1, 2, 40, 57), (1, 2, 10, 19), (1, 2, "h", "w")], ids=["large", "small", "open"])
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("rounding", ROUNDINGS)
+@each_pair(image=[(1, 2, 40, 57), (1, 2, 10, 19), (1, 2, "h", "w")], coordinates=COORDINATES, rounding=ROUNDINGS)
 def test_the_nearest_element_is_onnxruntimes(image, coordinates, rounding):
     extents = ((10, 19), (40, 57), (3, 30)) if "h" in image else (image[2:],)
     for given in [*(given_of("scales", s) for s in SCALES), *(given_of("sizes", s) for s in SIZES)]:
@@ -49,9 +48,7 @@ def test_the_nearest_element_is_onnxruntimes(image, coordinates, rounding):
             check(made, {"x": rng.standard_normal((1, 2, height, width)).astype(np.float32)})
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("coordinates", COORDINATES)
-@pytest.mark.parametrize("values", [*SCALES, *SIZES])
+@each_pair(mode=["linear", "cubic"], coordinates=COORDINATES, values=[*SCALES, *SIZES])
 def test_open_images_are_interpolated_by_any_scale(mode, coordinates, values):
     name = "sizes" if isinstance(values[0], int) else "scales"
     made = resize((1, 2, "h", "w"), given_of(name, values), mode, coordinates)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -327,8 +328,7 @@ FUSED = {
 }
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("case", FUSED)
+@each_value(case=FUSED, target=TARGETS)
 def test_what_follows_is_computed_in_the_same_nest(ops, case, target):
     """Bias, residual and activation in one function; then the sums as an output of their own besides."""
     x, w, stride, pad, groups = FUSED[case]

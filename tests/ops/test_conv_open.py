@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -62,8 +63,7 @@ SERVED_BY = dict.fromkeys(("odd", "odd groups", "odd strided"), "conv.open_rows"
 """All others by ``conv.open_blocked``."""
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", CASES)
+@each_value(name=CASES, target=TARGETS)
 def test_images_of_all_sizes(name, target):
     (channels, filters), window, options = CASES[name]
     rng = np.random.default_rng(0)
@@ -221,8 +221,7 @@ DEPTHWISE = {
 }
 
 
-@pytest.mark.parametrize("target", ["native", *TARGETS])
-@pytest.mark.parametrize("name", DEPTHWISE)
+@each_value(name=DEPTHWISE, target=["native", *TARGETS])
 def test_depthwise_ones_of_plain_layouts(name, target):
     rank, extent, multiplier, options = DEPTHWISE[name]
     rng = np.random.default_rng(0)

@@ -122,4 +122,4 @@ def test_channels_are_read_side_by_side_for_many_boxes(boxes, last):
     x, places, batch = lw.var("x", (1, 64, 60, 60)), lw.var("boxes", (boxes, 4)), lw.var("batch", (boxes,), "int64")
     body = nn.roi_align(x, places, batch, 7, samples=2)
     library = lw.compile(lw.Function([x, places, batch], body), "x86-64-v3", jobs=1)
-    assert any("layout_transform" in f.name for f in library.functions) == last
+    assert any("transpose" in f.name for f in library.functions) == last

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -117,8 +118,7 @@ FOLDS = {
 }
 
 
-@pytest.mark.parametrize("cpu", ["x86-64-v3", "native"])
-@pytest.mark.parametrize("name", FOLDS)
+@each_value(name=FOLDS, cpu=["x86-64-v3", "native"])
 def test_rows_of_an_open_number_of_elements_are_short_ones_up_to_long_ones(name, cpu):
     fold, wanted = FOLDS[name]
     x = lw.var("x", (te.var("n"), 3, te.var("m")))

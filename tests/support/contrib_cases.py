@@ -76,10 +76,20 @@ def check_contrib(case, opened=False):
 
 
 def each_extents(cases):
-    """A mark: the test is of each case, with its extents known, and open where the case says which may be."""
-    forms = [(case, opened) for case in cases for opened in (False, True) if case.opened or not opened]
-    names = [f"{case.op}-{case.label}{'-open' * opened}" for case, opened in forms]
-    return pytest.mark.parametrize(("case", "opened"), forms, ids=names)
+    """A mark: the test is of each case, with its extents known, and open where the case says which may be. Of a case
+    with both forms one is among the slow tests, now this one, now that one."""
+    forms = [
+        pytest.param(
+            case,
+            opened,
+            id=f"{case.op}-{case.label}{'-open' * opened}",
+            marks=pytest.mark.slow if case.opened and opened == bool(number % 2) else (),
+        )
+        for number, case in enumerate(cases)
+        for opened in (False, True)
+        if case.opened or not opened
+    ]
+    return pytest.mark.parametrize(("case", "opened"), forms)
 
 
 def check_refused(case, message):
