@@ -1,7 +1,8 @@
 """The registry of operators: what an operator is called, takes and gives, and the rules by which calls of it are
 planned. An entry an operator, made in its file.
 
-Mutable: ``register_op`` adds to a table, under a lock; everything that is registered is immutable.
+Mutable: ``register_op`` adds to a table, under a lock, and what memory rules say of a call is kept as long as the call;
+everything that is registered is immutable.
 """
 
 from __future__ import annotations
