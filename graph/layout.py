@@ -29,6 +29,8 @@ from ..ir.expr import Expr, ExprLike
 from ..ir.makers import as_index
 from ..ir.simplify import simplify
 
+MOST_AXES = len(string.ascii_uppercase)
+"""A layout has no letters for more."""
 _OF_IMAGES = {3: "NCW", 4: "NCHW", 5: "NCDHW"}
 _PART = re.compile(r"([A-Z])|(\d+)([a-z])")
 
@@ -66,7 +68,7 @@ class Layout(metaclass=Interned):
 
     @classmethod
     def of_rank(cls, rank: int) -> Layout:
-        """The layout of a tensor whose axes have the names of an image's, where it has as many."""
+        """The layout of a tensor of at most ``MOST_AXES`` axes, named as an image's where it has as many."""
         return cls(_OF_IMAGES.get(rank, string.ascii_uppercase[:rank]))
 
     def renamed(self, names: Mapping[str, str]) -> Layout:

@@ -9,7 +9,7 @@ from ... import te
 from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
 from ...base.target import Target
-from ...graph.layout import Layout
+from ...graph.layout import MOST_AXES, Layout
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
@@ -207,7 +207,7 @@ def _keeps_order(axes: Sequence[int], x: TensorType) -> bool:
 def _as_it_lies(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
     """Nothing is moved: the result lies as the argument does, so that its axes stand in another order in memory."""
     rank = tensor_of(call).ndim
-    if rank < 2 or (given is not None and given.primal.ndim != rank):
+    if not 2 <= rank <= MOST_AXES or (given is not None and given.primal.ndim != rank):
         return
     primal = Layout.of_rank(rank) if given is None else given.primal
     layout = primal if given is None else given.layout

@@ -118,6 +118,13 @@ def test_a_transpose_that_nothing_undoes_stays_where_it_is():
     assert plan_layouts(function, CompileSettings(TARGET)).function is function
 
 
+def test_a_transpose_of_more_axes_than_there_are_letters_stays():
+    x = lw.var("x", (*(1,) * 28, 3, 4))
+    library = lw.compile(lw.Function([x], nn.negative(nn.transpose(nn.exp(x)))), jobs=1)
+    given = numbers(3, 4).reshape(x.type.static_shape)
+    np.testing.assert_allclose(lw.Engine(library)([given])[0], -np.exp(given).T, rtol=1e-6)
+
+
 def test_layouts_are_named_by_rank():
     assert [str(Layout.of_rank(rank)) for rank in (2, 3, 4, 5, 6)] == ["AB", "NCW", "NCHW", "NCDHW", "ABCDEF"]
     assert str(Layout("NCHW16c").renamed(dict(zip("NCHW", "NWCH", strict=True)))) == "NWCH16w"
