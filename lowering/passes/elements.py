@@ -5,6 +5,7 @@ Part of ``promote_registers``: analysis only.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 from typing import NamedTuple
 
@@ -31,13 +32,15 @@ class Element(metaclass=Interned):
     mask: Expr | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ElementGroup:
     """All that a piece of program accesses of one buffer: disjoint elements, numbered.
 
     ``always_stored`` are those stored to whenever the piece of program runs, ``stored_first`` those that the first
     iteration of a loop stores to under the condition that it is the first; ``needed`` those that may be loaded before
-    either. ``origin`` is that of a store among them, for what the registers' own loads and stores come from.
+    either. ``conditions`` are those under which an element is accessed, wherever it is, and ``stores`` is how often
+    the program stores to it. ``origin`` is that of a store
+    among them, for what the registers' own loads and stores come from.
     """
 
     buffer: Buffer
@@ -45,6 +48,8 @@ class ElementGroup:
     always_stored: set[Element] = field(default_factory=set)
     stored_first: set[Element] = field(default_factory=set)
     needed: set[Element] = field(default_factory=set)
+    conditions: dict[Element, tuple[Expr, ...]] = field(default_factory=dict)
+    stores: Counter[Element] = field(default_factory=Counter)
     stored: bool = False
     origin: int = 0
 
@@ -52,6 +57,10 @@ class ElementGroup:
     def is_always_stored(self) -> bool:
         """Whether all of the elements are stored to whenever the piece of program runs."""
         return len(self.always_stored) == len(self.elements)
+
+    def is_added_to_only_if(self, element: Element, condition: Expr) -> bool:
+        """Whether all accesses of an element are under a condition, and there is one store among them."""
+        return self.stores[element] == 1 and any(each is condition for each in self.conditions[element])
 
 
 def element_of(access: Load | Store) -> Element:
@@ -85,9 +94,10 @@ def find_groups(program: Stmt, facts: Facts, limit: int) -> dict[Var, ElementGro
 @dataclass(slots=True, eq=False)
 class _Search:
     """``loop`` is the program, if that is a loop. ``bound`` are the variables that the program binds: complete when all
-    of it has been visited."""
+    of it has been visited. ``conditions`` are those around what is visited."""
 
     loop: For | None
+    conditions: tuple[Expr, ...] = ()
     bound: set[Var] = field(default_factory=set)
     groups: dict[Var, ElementGroup] = field(default_factory=dict)
     excluded: set[Var] = field(default_factory=set)
@@ -107,7 +117,9 @@ class _Search:
                 self.visit(body, inside_loop(facts, stmt), runs)
             case If(condition, then, orelse):
                 self._expressions(condition)
+                outside, self.conditions = self.conditions, (*self.conditions, condition)
                 self.visit(then, facts.with_lasting(condition), False)
+                self.conditions = outside
                 if always and self._is_first(condition):
                     self._stored_first(then)
                 if orelse is not None:
@@ -163,11 +175,14 @@ class _Search:
             return
         element = element_of(access)
         group.elements.setdefault(element, len(group.elements))
+        known = group.conditions.get(element, self.conditions)
+        group.conditions[element] = tuple(c for c in known if any(c is around for around in self.conditions))
         if isinstance(access, Load):
             if element not in group.always_stored and element not in group.stored_first:
                 group.needed.add(element)
         else:
             group.stored = True
+            group.stores[element] += 1
             group.origin = access.origin
             if always:
                 group.always_stored.add(element)

@@ -6,14 +6,13 @@ Part of ``loop_partition`` and of ``tails``: analysis only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from dataclasses import replace
 
 from ...base.dataclass import dataclass
 from ...base.dtype import INDEX
 from ...ir.constants import ONE, ZERO, const
 from ...ir.contents import bindings_in, chooses, reads_memory, substitute, variables_of
 from ...ir.expr import Compare, Expr, IfThenElse, Logical, Select, Var
-from ...ir.stmt import For, If, Seq, StmtNode
+from ...ir.stmt import For, If, PrefetchStmt, Seq, Stmt, StmtNode
 from ...ir.visit import Node, children
 from .folding import add, negate, subtract
 from .linear import affine_in
@@ -88,24 +87,33 @@ def conditions_around(root: Node) -> Iterator[tuple[Compare, tuple[For, ...]]]:
 
 def limits_of(loop: For) -> list[Guard]:
     """What is asked of an iteration of a loop in which anything is done, by the conditions around its whole body, or
-    around each of its parts alike."""
-    bound: set[Var] | None = None
-    found: list[Guard] = []
-    for condition, inner in conditions_around(loop.body):
-        bound = bindings_in(loop.body) if bound is None else bound
-        guard = guard_of(loop, condition, inner, bound, best=True)
-        if guard is not None:
-            found.append(guard)
-    return found or _limits_of_parts(loop)
+    around each of its parts alike, as around the first values of sums and their terms."""
+    return list((_limits_of(loop.body, loop, bindings_in(loop.body), ()) or {}).values())
 
 
-def _limits_of_parts(loop: For) -> list[Guard]:
-    """What all parts of a loop's body ask of its iterations, as the first values of sums and their terms do."""
-    if not isinstance(loop.body, Seq):
-        return []
-    first, *others = (limits_of(replace(loop, body=part)) for part in loop.body.stmts)
-    common = set.intersection({guard.worst for guard in first}, *({guard.worst for guard in part} for part in others))
-    return [guard for guard in first if guard.worst in common]
+def _limits_of(stmt: Stmt, loop: For, bound: Set[Var], inner: tuple[For, ...]) -> dict[Expr, Guard] | None:
+    """What a statement inside the loops ``inner`` asks of the loop around them, by test; None if it does nothing."""
+    match stmt:
+        case For(body=body):
+            return _limits_of(body, loop, bound, (*inner, stmt))
+        case If(condition, then, None, mask=False):
+            parts = [part for part in conjuncts(condition) if isinstance(part, Compare) and part.a.dtype is INDEX]
+            guards = [guard_of(loop, part, inner, bound, best=True) for part in parts]
+            found = {guard.worst: guard for guard in guards if guard is not None}
+            return found | (_limits_of(then, loop, bound, inner) or {})
+        case Seq(stmts):
+            common: dict[Expr, Guard] | None = None
+            for part in stmts:
+                limits = _limits_of(part, loop, bound, inner)
+                if limits is not None:
+                    common = limits if common is None else {test: common[test] for test in common if test in limits}
+                if common == {}:
+                    break
+            return common
+        case PrefetchStmt():
+            return None
+        case _:
+            return {}
 
 
 def guard_of(

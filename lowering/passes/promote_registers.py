@@ -10,12 +10,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from itertools import groupby
+from typing import NamedTuple
 
 from ...base.dataclass import dataclass
 from ...ir.buffer import Buffer
 from ...ir.build import make_buffer
 from ...ir.constants import ZERO, const
-from ...ir.contents import loads_of
+from ...ir.contents import loads_of, reads_memory
 from ...ir.expr import Compare, Expr, Load, Select, Var
 from ...ir.facts import Facts, entry_facts, negate
 from ...ir.linear import linear_of
@@ -24,6 +25,7 @@ from ...ir.stmt import Allocate, For, If, LetStmt, PrimFunc, Seq, Stmt, Store, W
 from ...ir.visit import Node, rewrite, with_body, with_children
 from .context import inside_loop
 from .elements import Element, ElementGroup, element_of, find_groups
+from .nest_conditions import nest_conditions
 
 
 def promote_registers(func: PrimFunc, facts: Facts | None = None, *, max_registers: int = 64) -> PrimFunc:
@@ -89,7 +91,7 @@ class _Promoter:
                 chosen.append(registers)
         if not chosen:
             return stmts
-        loads = [r.initialize(e, {}) for r in chosen for e in r.group.elements if r.needs(e, {})]
+        loads = [r.initialize(e) for r in chosen for e in r.group.elements if e in r.group.needed]
         stores = [r.write_back(e) for r in chosen for e in r.group.elements]
         whole = seq(*loads, _replace_accesses(seq(*stmts), chosen), *stores)
         for registers in reversed(chosen):
@@ -114,34 +116,39 @@ class _Promoter:
         """The statements before a loop, and the loop with what can be promoted over all its iterations."""
         inside = inside_loop(facts, loop)
         runs = facts.nonnegative(linear_of(loop.extent).shifted(-1))
-        promoted, initial = self._choose(loop, facts, before, runs)
+        promoted, starts = self._choose(loop, facts, before, runs)
         if not promoted:
             return [*before, self._with_body(loop, self.stmt(loop.body, inside))]
         body = _replace_accesses(loop.body, promoted)
+        if any(isinstance(start.stmt, If) for start in starts):
+            body = nest_conditions(body)
         body = self._spend(promoted).stmt(body, inside)
-        forwarded = set(initial.values())
-        kept = [s for s in before if s not in forwarded]
-        loads = [r.initialize(e, initial) for r in promoted for e in r.group.elements if r.needs(e, initial)]
-        stores = [r.write_back(e) for r in promoted for e in r.group.elements]
-        whole = seq(*loads, dataclasses.replace(loop, body=body), *stores)
+        started = {key for start in starts for key in start.elements}
+        others = [(r, e) for r in promoted for e in r.group.elements if (r.data, e) not in started]
+        first = [r.initialize(e) for r, e in others if e in r.group.needed]
+        first += [_replace_accesses(start.stmt, promoted) for start in starts]
+        last = [r.write_back(e) for r, e in others] + [_write_back(start.stmt, promoted) for start in starts]
+        whole = seq(*first, dataclasses.replace(loop, body=body), *last)
         for registers in reversed(promoted):
             whole = registers.allocate(whole)
-        if runs or forwarded:
+        gone = {start.stmt for start in starts}
+        kept = [stmt for stmt in before if stmt not in gone]
+        if runs or starts:
             return [*kept, whole]
         return [*kept, If(Compare(">", loop.extent, ZERO), whole)]
 
-    def _choose(
-        self, loop: For, facts: Facts, before: list[Stmt], runs: bool
-    ) -> tuple[list[_Registers], dict[tuple[Var, Element], Store]]:
-        """What to promote, and the stores directly before the loop whose values the registers start with.
+    def _choose(self, loop: For, facts: Facts, before: list[Stmt], runs: bool) -> tuple[list[_Registers], list[_Start]]:
+        """What to promote, and the statements directly before the loop that give registers their first values.
 
         A group must be stored to at each iteration, or just before the loop: then its memory is there and is this
-        iteration's own, also where the loop stores under a condition. A loop that may not run at all is promoted for
-        groups of the second kind, if there are any.
+        iteration's own, also where the loop stores under a condition. What is stored just before the loop under a
+        condition, as the sums of the last tile of a row are, the loop must access under it alone. A loop that may not
+        run at all is promoted for groups of the second kind, if there are any.
         """
         groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stored}
-        initial = _initial_stores(before, groups)
-        covered = {d for d, g in groups.items() if all((d, e) in initial for e in g.elements)}
+        starts = _starts(before, groups)
+        started = {key for start in starts for key in start.elements}
+        covered = {d for d, g in groups.items() if all((d, e) in started for e in g.elements)}
         chosen: list[_Registers] = []
         budget = self.budget
         for data, group in groups.items():
@@ -150,8 +157,8 @@ class _Promoter:
             if registers is not None:
                 budget -= len(group.elements)
                 chosen.append(registers)
-        data_chosen = {r.group.buffer.data for r in chosen if r.group.buffer.data in covered}
-        return chosen, {key: store for key, store in initial.items() if key[0] in data_chosen}
+        begun = covered & {registers.data for registers in chosen}
+        return chosen, [start for start in starts if start.data in begun]
 
 
 def _is_store(stmt: Stmt) -> bool:
@@ -166,18 +173,55 @@ def _flat(stmts: tuple[Stmt, ...]) -> Iterator[Stmt]:
             yield stmt
 
 
-def _initial_stores(before: list[Stmt], groups: dict[Var, ElementGroup]) -> dict[tuple[Var, Element], Store]:
-    """The run of stores at the end of ``before`` that give elements of the groups their values."""
-    found: dict[tuple[Var, Element], Store] = {}
+class _Start(NamedTuple):
+    """A statement that gives ``elements`` of one group their values: a store, or stores under conditions."""
+
+    stmt: Stmt
+    data: Var
+    elements: frozenset[tuple[Var, Element]]
+
+
+def _starts(before: list[Stmt], groups: dict[Var, ElementGroup]) -> list[_Start]:
+    """The run of statements at the end of ``before`` that give elements of the groups their values, each once. What is
+    stored under conditions, the loop accesses under them alone, and stores to once."""
+    found: list[_Start] = []
+    started: set[tuple[Var, Element]] = set()
     for stmt in reversed(before):
-        if not isinstance(stmt, Store) or (group := groups.get(stmt.buffer.data)) is None:
+        stores = list(_stores_in(stmt))
+        keys = {(store.buffer.data, element_of(store)) for store, _ in stores}
+        values = all(_gives_value(store, conditions, groups) for store, conditions in stores)
+        buffers = {data for data, _ in keys}
+        if not values or len(buffers) != 1 or len(keys) < len(stores) or not keys.isdisjoint(started):
             break
-        key = stmt.buffer.data, element_of(stmt)
-        reads = any(load.buffer.data in groups for load in loads_of(stmt.value))
-        if key[1] not in group.elements or key in found or reads:
-            break
-        found[key] = stmt
-    return found
+        started |= keys
+        found.append(_Start(stmt, buffers.pop(), frozenset(keys)))
+    return found[::-1]
+
+
+def _stores_in(stmt: Stmt, conditions: tuple[Expr, ...] = ()) -> Iterator[tuple[Store, tuple[Expr, ...]]]:
+    """The stores of a statement that only stores, with the conditions around each; nothing of another one."""
+    match stmt:
+        case Store():
+            yield stmt, conditions
+        case If(condition, then, None):
+            yield from _stores_in(then, (*conditions, condition))
+        case Seq(stmts):
+            parts = [list(_stores_in(part, conditions)) for part in stmts]
+            yield from (each for part in parts if all(parts) for each in part)
+        case _:
+            pass
+
+
+def _gives_value(store: Store, conditions: tuple[Expr, ...], groups: dict[Var, ElementGroup]) -> bool:
+    """Whether a store is to an element of a group, of a value that reads none, under conditions of the loop's own
+    accesses to it."""
+    group, element = groups.get(store.buffer.data), element_of(store)
+    return (
+        group is not None
+        and element in group.elements
+        and not any(load.buffer.data in groups for load in loads_of(store.value))
+        and all(group.is_added_to_only_if(element, c) and not reads_memory(c) for c in conditions)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +230,11 @@ class _Registers:
 
     group: ElementGroup
     buffer: Buffer
+
+    @property
+    def data(self) -> Var:
+        """The memory of the group."""
+        return self.group.buffer.data
 
     @staticmethod
     def of(group: ElementGroup) -> _Registers | None:
@@ -202,17 +251,9 @@ class _Registers:
     def load(self, element: Element) -> Expr:
         return Load(self.buffer, self.place(element))
 
-    def needs(self, element: Element, initial: dict[tuple[Var, Element], Store]) -> bool:
-        """Whether the register must have a value before the loop."""
-        return element in self.group.needed or (self.group.buffer.data, element) in initial
-
-    def initialize(self, element: Element, initial: dict[tuple[Var, Element], Store]) -> Stmt:
-        source = self.group.buffer
-        store = initial.get((source.data, element))
-        value = store.value if store is not None else Load(source, element.indices, element.mask)
-        return Store(
-            self.buffer, self.place(element), value, origin=self.group.origin if store is None else store.origin
-        )
+    def initialize(self, element: Element) -> Stmt:
+        value = Load(self.group.buffer, element.indices, element.mask)
+        return Store(self.buffer, self.place(element), value, origin=self.group.origin)
 
     def write_back(self, element: Element) -> Stmt:
         return Store(self.group.buffer, element.indices, self.load(element), element.mask, self.group.origin)
@@ -221,8 +262,18 @@ class _Registers:
         return Allocate(self.buffer, body)
 
 
+def _write_back(start: Stmt, promoted: list[_Registers]) -> Stmt:
+    """Stores of registers to the memory that a statement stores to, under the same conditions."""
+    by_data = {r.data: r for r in promoted}
+
+    def visit(node: Node) -> Node | None:
+        return by_data[node.buffer.data].write_back(element_of(node)) if isinstance(node, Store) else None
+
+    return rewrite(start, visit)
+
+
 def _replace_accesses(body: Stmt, promoted: list[_Registers]) -> Stmt:
-    by_data = {r.group.buffer.data: r for r in promoted}
+    by_data = {r.data: r for r in promoted}
     masked: dict[Expr, tuple[Expr, Expr]] = {}
 
     def visit(node: Node) -> Node | None:

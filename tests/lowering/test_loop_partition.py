@@ -13,7 +13,7 @@ from loopwright.ir.constants import const, const_int
 from loopwright.ir.contents import substitute
 from loopwright.ir.expr import IfThenElse, Load, Var
 from loopwright.ir.simplify import simplify, simplify_func
-from loopwright.ir.stmt import Allocate, For, If, LetStmt, Store, seq
+from loopwright.ir.stmt import Allocate, For, If, LetStmt, PrefetchStmt, Store, seq
 from loopwright.ir.visit import walk
 from loopwright.lowering.passes.loop_partition import loop_partition
 from loopwright.lowering.passes.vectorize import vectorize
@@ -352,6 +352,33 @@ def test_iterations_are_left_out_in_which_no_part_of_the_body_does_anything(nest
         )
 
     func = simplify_func(nest.kernel((A, B), nest.loop("r", 3, lambda r: nest.loop("t", 8, lambda t: tile(r, t)))))
+    done = loop_partition(func)
+    for size in (1, 3, 4, 5, 30, 31, 32, 40):
+        nest.same(func, done, n=size)
+    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
+    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
+    assert max(const_int(end) for end in ends) == 3
+
+
+def test_iterations_are_left_out_in_which_loops_inside_only_fetch_ahead(nest):
+    """Sums of a block of 32, in tiles of 4, each of which goes through its terms by itself."""
+    n = index_var("n")
+    A, B = make_buffer("A", (3, n), "int32"), make_buffer("B", (n,), "int32")
+
+    def first(t, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), const(7, "int32")))
+
+    def item(r, t, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), Load(B, (t * 4 + i,)) + Load(A, (r, t * 4 + i))))
+
+    def terms(t):
+        ahead = PrefetchStmt(A, (const(0, INDEX), const(0, INDEX)))
+        return nest.loop("r", 3, lambda r: seq(ahead, nest.loop("i", 4, lambda i: item(r, t, i), "unrolled")))
+
+    def tile(t):
+        return seq(nest.loop("i", 4, lambda i: first(t, i), "unrolled"), terms(t))
+
+    func = simplify_func(nest.kernel((A, B), nest.loop("t", 8, tile)))
     done = loop_partition(func)
     for size in (1, 3, 4, 5, 30, 31, 32, 40):
         nest.same(func, done, n=size)

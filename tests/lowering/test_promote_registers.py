@@ -17,6 +17,7 @@ from loopwright.lowering.passes.unroll import unroll
 from loopwright.lowering.passes.vectorize import vectorize
 
 ZERO = (const(0, "index"),)
+PLACES = [const(j, "index") for j in range(4)]
 
 
 def gemm(nest, n, m, k, rows, vectors, lanes, init=True):
@@ -170,6 +171,63 @@ def test_conditional_stores_stay_unless_the_memory_was_just_written(nest):
     func = nest.kernel((A, C), seq(Store(C, ZERO, const(0, "int32")), reduction))
     done = promote_registers(func)
     assert registers(done) == [("int32", 1)]
+    nest.same(func, done)
+
+
+@pytest.mark.parametrize("begins_alike", [True, False])
+def test_sums_that_begin_under_the_condition_of_all_their_accesses(nest, begins_alike):
+    """Those of the last tile of a row: the interpreter would report those that are no sums of it."""
+    A, C = make_buffer("A", (5,), "int32"), make_buffer("C", (3, 4), "int32")
+    T = make_buffer("T", (4,), "int32", scope="local")
+
+    def tile(i):
+        def ends(j):
+            return Compare("<", i + j, const(4, "index"))
+
+        def add(j, k):
+            return If(ends(j), Store(T, (j,), Load(T, (j,)) + Load(A, (k,))))
+
+        begin = [If(ends(j if begins_alike else ZERO[0]), Store(T, (j,), const(0, "int32"))) for j in PLACES]
+        total = nest.loop("k", 5, lambda k: seq(*(add(j, k) for j in PLACES)))
+        write = nest.loop("j", 4 - i, lambda j: Store(C, (i, j), Load(T, (j,))))
+        return Allocate(T, seq(*begin, total, write))
+
+    func = nest.kernel((A, C), nest.loop("i", 3, tile))
+    done = promote_registers(func)
+    assert registers(done) == ([("int32", 4)] if begins_alike else [])
+    nest.same(func, done)
+    (terms,) = (node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("k"))
+    depths = [depth_of(store, terms.body) for store in walk(terms.body) if isinstance(store, Store)]
+    assert depths == ([1, 2, 3, 4] if begins_alike else [1, 1, 1, 1])
+
+
+def depth_of(stmt, root):
+    """In how many conditions a statement stands."""
+    return sum(isinstance(around, If) and any(each is stmt for each in walk(around)) for around in walk(root))
+
+
+def test_conditions_stand_inside_each_other_only_where_one_implies_the_other(nest):
+    """Of ends that do not follow each other, each is tested by itself; what begins under two conditions is added to
+    under both."""
+    A, C = make_buffer("A", (5,), "int32"), make_buffer("C", (4, 4), "int32")
+    T = make_buffer("T", (4,), "int32", scope="local")
+    order = [1, 3, 0, 2]
+
+    def tile(i):
+        def both(j, stmt):
+            return If(Compare("<", i + j, const(4, "index")), If(Compare("<", j, i), stmt))
+
+        def add(j, k):
+            return both(j, Store(T, (j,), Load(T, (j,)) + Load(A, (k,))))
+
+        begin = [both(PLACES[j], Store(T, (PLACES[j],), const(0, "int32"))) for j in order]
+        total = nest.loop("k", 5, lambda k: seq(*(add(PLACES[j], k) for j in order)))
+        write = [both(j, Store(C, (i, j), Load(T, (j,)))) for j in PLACES]
+        return Allocate(T, seq(*begin, total, *write))
+
+    func = nest.kernel((A, C), nest.loop("i", 4, tile))
+    done = promote_registers(func)
+    assert registers(done) == [("int32", 4)]
     nest.same(func, done)
 
 
@@ -401,8 +459,10 @@ def test_parallel_loops_inside_cannot_see_registers(nest):
     lanes=st.integers(1, 3),
     limits=st.lists(st.integers(0, 4), min_size=10, max_size=10),
     unrolled=st.booleans(),
+    ends=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4),
 )
-def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes, limits, unrolled):
+def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes, limits, unrolled, ends):
+    """``ends`` are the first rows that have no elements: one for what begins there, another one for what is added."""
     C, A = make_buffer("C", (16,), "int32"), make_buffer("A", (4,), "int32")
 
     def at(offset):
@@ -421,12 +481,20 @@ def test_random_accumulations(nest, offsets, sources, guard, init, extent, lanes
     def get(offset):
         return Load(C, at(offset), on(offset))
 
-    def step(k):
+    def in_row(i, number, which, stmt):
+        return If(i < ends[number][which], stmt) if number < len(ends) else stmt
+
+    def step(i, k):
         stores = [
-            Store(C, at(to), get(to) * 3 + get(source), on(to)) for to, source in zip(offsets, sources, strict=False)
+            in_row(i, number, 1, Store(C, at(to), get(to) * 3 + get(source), on(to)))
+            for number, (to, source) in enumerate(zip(offsets, sources, strict=False))
         ]
         return If(Load(A, (k,)) > 0, seq(*stores)) if guard else seq(*stores)
 
-    before = [put(offset, const(i, "int32")) for i, offset in enumerate(offsets)] if init else []
-    func = nest.kernel((A, C), seq(*before, nest.loop("k", extent, step, "unrolled" if unrolled else "serial")))
+    def row(i):
+        before = [in_row(i, number, 0, put(to, const(number, "int32"))) for number, to in enumerate(offsets)]
+        total = nest.loop("k", extent, lambda k: step(i, k), "unrolled" if unrolled else "serial")
+        return seq(*(before if init else []), total)
+
+    func = nest.kernel((A, C), nest.loop("i", 3, row))
     nest.same(func, promote_registers(unroll(func)))
