@@ -21,7 +21,7 @@ from ....schedules.channel_tile import ChannelTile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_padded
-from ....te.tensor import Tensors
+from ....te.tensor import PlaceholderOp, Tensors
 from ...definition.cost import moved
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
@@ -107,11 +107,12 @@ class OpenBlocked:
         task = stage.fuse(n, stripe, *outer)
         stage.parallel(task)
         stage.annotate(task, "partition", False)
-        source = schedule.cache_read(anchor.source, "global", [core], pad=0)
+        if anchor.copies or self._leaves_out_columns or not isinstance(anchor.source.op, PlaceholderOp):
+            source = schedule.cache_read(anchor.source, "global", [core], pad=0)
+            vectorize_padded(schedule[source], attrs.data.is_blocked, target)
         if anchor.copies:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
-        vectorize_padded(schedule[source], attrs.data.is_blocked, target)
         step = schedule_tile_of_sums(schedule[core], columns if self._leaves_out_columns else 1)
         if self._weight_bytes(side) > target.l1_bytes // 4:
             fetch_ahead(schedule[core], anchor.weight, step, CORE.far_steps)
