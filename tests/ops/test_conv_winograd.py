@@ -193,15 +193,19 @@ def test_few_tiles_of_an_open_image_are_computed_directly_whatever_was_expected(
 
 
 def test_the_last_group_of_an_open_image_computes_the_tiles_that_there_are():
-    """The loop over tiles of its products, and that over the tiles whose inputs are transformed, end with them."""
+    """The loops over tiles of its products, of which the last one may be left in part, and that over the tiles whose
+    inputs are transformed, end with them."""
     data = lw.var("x", (1, 1, te.var("h"), te.var("w"), 16))
     planes = lw.const(WinogradPlanes(4, 16)(normal(16, 16, 3, 3)))
     call = winograd_conv2d(data, planes, 4, 1, group=32)
     (function,) = lw.compile(lw.Function([data], call), target=AVX512, layouts="keep").functions
     lines = [line.strip() for line in function.loop_ir.splitlines()]
-    tiles, products = (next(x for x in lines if x.startswith(f"for {loop} in range")) for loop in ("t", "t_outer"))
+    tiles, whole, last = (
+        next(x for x in lines if x.startswith(f"for {loop} in range")) for loop in ("t", "t_outer", "t_outer_1")
+    )
     assert "range(min((n0 + 3) // 4 * ((n1 + 3) // 4) - " in tiles
-    assert "range(min(((n0 + 3) // 4 * ((n1 + 3) // 4) + " in products
+    assert "range(min((n0 + 3) // 4 * ((n1 + 3) // 4) // " in whole
+    assert "min(((n0 + 3) // 4 * ((n1 + 3) // 4) + " in last
 
 
 @pytest.mark.parametrize(("target", "width"), [(AVX2, 16), (BASELINE, 4)], ids=["avx2", "baseline"])

@@ -19,7 +19,7 @@ from ....graph.node import Call, Node
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
-from ....ir.makers import as_index
+from ....ir.makers import as_index, minimum
 from ....ir.open_extents import IN_COSTS
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensors
@@ -122,16 +122,18 @@ def _strategy(attrs: WinogradAttrs, inputs: Sequence[Type], result: Type, target
 
 
 def _cycles(made: Winograd) -> Expr:
-    """The cycles of an image by Winograd's method: for each group, for each register tile of its products, which fill
-    the last one in part, and for each tile."""
-    blocking, products = made.blocking, made.products
-    count = math.ceil(blocking.group / blocking.rows)
-    least, whole = (products.group_cycles(n, blocking.rows, blocking.together) for n in (blocking.rows, blocking.group))
-    register_tile = math.ceil((whole - least) / max(1, count - 1))
-    group = math.ceil(least - register_tile)
-    tile = math.ceil(products.transforms / products.tiles)
-    register_tiles = (made.count + blocking.rows - 1) // blocking.rows
-    return made.groups * group + register_tiles * register_tile + made.count * tile
+    """The cycles of an image by Winograd's method: for each group, for each register tile of its products, of which the
+    last one may have fewer rows, and for each tile."""
+    rows = made.blocking.rows
+    two, one, most, least = (
+        made.products.group_cycles(tiles, rows, made.blocking.together) for tiles in (2 * rows, rows, rows - 1 or 1, 1)
+    )
+    group = math.ceil(2 * one - two)
+    row = math.ceil((most - least) / max(1, rows - 2))
+    tile = math.ceil(made.products.transforms / made.products.tiles)
+    rest = made.count % rows
+    last = minimum(rest, 1) * (math.ceil(least) - group - row) + rest * row
+    return made.groups * group + made.count // rows * math.ceil(two - one) + last + made.count * tile
 
 
 # Calls

@@ -269,9 +269,12 @@ class Winograd:
 
     def _schedule_products(self, stage: StageView) -> tuple[LoopView, LoopView]:
         """Plane by plane, so that panels share a plane of inputs. A tile of sums stays in registers: positions outside,
-        filters inside, as each factor serves all filters. Gives the loops over blocks of channels, and channels."""
+        filters inside, as each factor serves all filters. The last one is filled up, or has fewer positions where only
+        a run knows how many there are. Gives the loops over blocks of channels, and channels."""
         *outer, panel, i, j, tile, filters, co, ci = stage.loops
-        tile, row = stage.split(stage.round_up(tile, factor=self.blocking.rows), factor=self.blocking.rows)
+        if const_int(self.count) is not None:
+            tile = stage.round_up(tile, factor=self.blocking.rows)
+        tile, row = stage.split(tile, factor=self.blocking.rows)
         part, lane = stage.split(filters, factor=self.lanes)
         stage.reorder(*outer, i, j, panel, tile, co, ci, row, part, lane)
         stage.vectorize(lane)

@@ -84,7 +84,7 @@ class Products:
         """The blocking that costs least with groups of ``group`` tiles, and a last one of any number up to that, as of
         an image whose extents are open."""
         heights = [height for height in self._heights(group) if group % height == 0]
-        rows = min(heights, key=lambda height: sum(self._steps(n, height) for n in range(1, group + 1)))
+        rows = min(heights, key=lambda height: sum(self._steps(n, n, height) for n in range(1, group + 1)))
         whole, rest = divmod(self.tiles, group)
 
         def cycles(together: int) -> float:
@@ -107,13 +107,15 @@ class Products:
     def _of(self, group: int, together: int) -> WinogradBlocking:
         highest = max(self._heights(group))
         rows = math.ceil(group / math.ceil(group / highest))
-        cycles = math.ceil(self.tiles / group) * self.group_cycles(group, rows, together)
+        cycles = math.ceil(self.tiles / group) * self.group_cycles(group, rows, together, filled_up=True)
         return WinogradBlocking(group, rows, together, cycles)
 
-    def group_cycles(self, tiles: int, rows: int, together: int) -> float:
-        """Cycles of the products of a group of so many tiles, in register tiles of so many ``rows``."""
+    def group_cycles(self, tiles: int, rows: int, together: int, filled_up: bool = False) -> float:
+        """Cycles of the products of a group of so many tiles, in register tiles of so many ``rows``, of which the last
+        one has what is left, or is filled up."""
         panels = self.filters // self.width
-        sums = panels * self.planes * self.channels * self._steps(tiles, rows)
+        computed = math.ceil(tiles / rows) * rows if filled_up else tiles
+        sums = panels * self.planes * self.channels * self._steps(tiles, computed, rows)
         far = self._far_bytes(tiles, panels, together) / CORE.copied_bytes
         return sums + far + panels * CYCLES_PER_PANEL
 
@@ -132,10 +134,11 @@ class Products:
         """The heights of register tiles: there is room for the sums, a vector of each of the filters', and a factor."""
         return range(1, max(1, min(group, (self.target.vector_registers - 1) // self.vectors - 1)) + 1)
 
-    def _steps(self, group: int, rows: int) -> float:
-        """Cycles for one term of the sums of a group by a panel. Its weights come from afar, unless all of them stay in
-        the second cache beside the inputs."""
-        steps = math.ceil(group / rows) * self._step(rows)
+    def _steps(self, group: int, computed: int, rows: int) -> float:
+        """Cycles for one term of the sums of a group by a panel, of which so many are ``computed``. Its weights come
+        from afar, unless all of them stay in the second cache beside the inputs."""
+        whole, rest = divmod(computed, rows)
+        steps = whole * self._step(rows) + (self._step(rest) if rest else 0.0)
         if self._bytes(self.channels * (group + self.filters)) <= self.target.l2_bytes:
             return steps
         weights = self.width * self.dtype.storage_bytes
