@@ -61,6 +61,8 @@ class ImportedBody:
     """Of those sequences that are of strings, by number, the bytes."""
     texts: Mapping[int, Bytes]
     """Of those rows that are spans of strings, by their number among rows, the bytes."""
+    meet: Sequence[tuple[Expr, Expr]] = ()
+    """Extents known before the loop that meet in the body, and are taken for equal ones."""
 
     @property
     def has_born_extents(self) -> bool:

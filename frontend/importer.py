@@ -22,7 +22,7 @@ from ..graph.types import GivenShapes, TensorType
 from ..graph.visit import post_order
 from ..ops.definition.shared_calls import share_calls
 from . import converters  # noqa: F401  enters them in the table
-from .branch_tails import MOST_TAILS, of_fitting_branch, parted, with_tail
+from .branch_tails import MOST_TAILS, deciding, of_fitting_branch, parted, with_tail
 from .control_flow import find_control_flow
 from .finished_nodes import FinishedNodes
 from .inlining import (
@@ -164,7 +164,7 @@ class _Importer:
                 scope.values.update(self._convert(node, scope))
             except RanksDifferError as error:
                 others, tail = parted(node, nodes[place + 1 :])
-                if not tail or self.tails == MOST_TAILS:
+                if (not tail and node.op_type == "If") or self.tails == MOST_TAILS:
                     raise ModelError(str(error)) from error
                 del self.shapes.inputs[before:]
             else:
@@ -177,14 +177,17 @@ class _Importer:
     def _convert_with_tail(
         self, node: NodeProto, tail: Sequence[NodeProto], scope: Scope, wanted: Sequence[str]
     ) -> None:
-        """Convert an If whose branches differ in rank, with what follows in both."""
+        """Convert an If whose branches differ in rank, or a Loop, with what follows in both branches."""
+        deciders, name = deciding(node)
+        self._convert_all(deciders, scope, [name])
         before = len(self.shapes.inputs)
         self.tails += 1
         try:
-            scope.values.update(self._convert(with_tail(node, tail, wanted), scope))
+            scope.values.update(self._convert(with_tail(node, name, tail, wanted), scope))
         except ModelError as error:
             del self.shapes.inputs[before:]
-            found = self._of_fitting_branch(node, tail, scope, wanted)
+            condition = scope.value(name, self.folder, self.forms)
+            found = self._of_fitting_branch(node, condition, tail, scope, wanted)
             if found is None:
                 raise ModelError(str(error)) from error
             scope.values.update(zip(wanted, found, strict=True))
@@ -192,9 +195,9 @@ class _Importer:
             self.tails -= 1
 
     def _of_fitting_branch(
-        self, node: NodeProto, tail: Sequence[NodeProto], scope: Scope, wanted: Sequence[str]
+        self, node: NodeProto, condition: Value | None, tail: Sequence[NodeProto], scope: Scope, wanted: Sequence[str]
     ) -> list[Value] | None:
-        """What is wanted of an If and what follows, where this fits the shapes of one of its branches only."""
+        """What is wanted of a node and what follows, where this fits the shapes of one of its branches only."""
 
         def attempt(nodes: Sequence[NodeProto]) -> list[Value] | None:
             inner, before = Scope((), scope.opsets, {}, scope, scope.types), len(self.shapes.inputs)
@@ -205,7 +208,6 @@ class _Importer:
                 del self.shapes.inputs[before:]
                 return None if isinstance(error.__cause__, (TypeInferenceError, ExpressionError)) else []
 
-        condition = scope.value(node.input[0], self.folder, self.forms)
         return of_fitting_branch(self._view(node, [condition], 1, {}), tail, attempt)
 
     def _present(self, name: str, value: Value | None) -> Value:

@@ -18,12 +18,15 @@ from ..ir.expr import Var as Symbol
 from ..ir.makers import as_index, maximum
 from ..ir.simplify import simplify
 from ..ops.families.assume_extent import assume_extent
+from ..ops.families.binary import add
 from ..ops.families.repeat import broadcast_to_extents
 from ..ops.families.reshape import reshape
 from .appending import Appended, appended_of
 from .carried_strings import NO_STRINGS, CarriedStrings, carried_strings
 from .imported_body import Bytes, CarriedParts, ImportedBody
+from .integers import integers
 from .made_strings import GrownBytes, with_own_bytes
+from .onnx_loop import OnnxLoop
 from .onnx_node import OnnxNode
 from .refusal_causes import MadeBytesError
 from .stacking import GrownRows, grown_rows, has_born_extents
@@ -44,13 +47,25 @@ class LoopBody:
     """A body that carries these ``tensors``, and ``sequences`` that it appends to, by their numbers. Of ``strings``
     among them it carries spans; of those whose bytes iterations make, number k, the bytes as well, as number ~k."""
 
-    node: OnnxNode
-    graph: GraphProto
+    loop: OnnxLoop
     tensors: Mapping[int, Node]
     sequences: Sequence[int]
-    trips: int | Expr | None
-    subgraphs: Subgraphs
     strings: CarriedStrings = NO_STRINGS
+
+    @property
+    def node(self) -> OnnxNode:
+        """The node that has the body."""
+        return self.loop.node
+
+    @property
+    def graph(self) -> GraphProto:
+        """The body in the model."""
+        return self.loop.graph
+
+    @property
+    def subgraphs(self) -> Subgraphs:
+        """What imports it."""
+        return self.loop.subgraphs
 
     def with_strings(self) -> LoopBody:
         """The body that carries the spans of strings, of bytes that all lie before the loop: of those before it, and of
@@ -86,20 +101,23 @@ class LoopBody:
 
     def imported(self, varying: Mapping[int, VaryingValue]) -> ImportedBody:
         """The body, where some of what is carried changes its shape."""
-        node, graph, bounds = self.node, self.graph, self.node.shapes.bounds
+        node, graph, bounds, done = self.node, self.graph, self.node.shapes.bounds, self.loop.done
+        trips = self.loop.trips
         number = Var("number", tensor_type((), "int64"))
-        bounds.numbers[number] = ZERO, None if self.trips is None else simplify(maximum(as_index(self.trips) - 1, ZERO))
+        bounds.numbers[number] = ZERO, None if trips is None else simplify(maximum(as_index(trips) - 1, ZERO))
         variables = {
             k: varying[k].variables() if k in varying else [Var(self._name(k), value.type)]
             for k, value in self.tensors.items()
         }
         params = (number, *(var for own in variables.values() for var in own))
         bound: dict[str, Value] = {graph.input[2 + k].name: Growing() for k in self.sequences}
-        bound[graph.input[0].name] = as_declared(number, graph.input[0])
         bound[graph.input[1].name] = as_declared(Constant(np.array(True)), graph.input[1])
         before = len(node.shapes.inputs)
-        bounds.loops.append(ImportedLoop(frozenset(params)))
+        imported = ImportedLoop(frozenset(params))
+        bounds.loops.append(imported)
         try:
+            count = node.finish(add(number, integers(done))) if done else number
+            bound[graph.input[0].name] = as_declared(count, graph.input[0])
             taken = {k: varying[k].taken(node, own) if k in varying else own[0] for k, own in variables.items()}
             for k, value in taken.items():
                 if ~k in taken:
@@ -107,7 +125,9 @@ class LoopBody:
                 bound[self._name(k)] = self.strings.shown(node, k, value)
             holds, *results = self.subgraphs.results(graph, bound)
             self.subgraphs.move_out(before, params)
-            return self._parts(varying, variables, number, holds, results, self.subgraphs.born_inside(before))
+            inner = self.subgraphs.born_inside(before)
+            meet = [pair for pair in imported.meet if inner.isdisjoint(v for extent in pair for v in free_vars(extent))]
+            return replace(self._parts(varying, variables, number, holds, results, inner), meet=meet)
         finally:
             bounds.loops.pop()
 
@@ -178,7 +198,8 @@ class LoopBody:
         """The rows that have memory before the loop, since it is known how many there are, of which extents; and the
         others by their numbers, which are carried in memory that grows."""
         node = self.node
-        sized = self.trips is not None and (always_goes_on or not _is_many(self.trips))
+        trips = self.loop.trips
+        sized = trips is not None and (always_goes_on or not _is_many(trips))
         known = [row for row in rows if sized and not has_born_extents(row, inner)]
         grown = {number: grown_rows(node, row, inner) for number, row in enumerate(rows) if row not in known}
         for number, each in grown.items():

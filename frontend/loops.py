@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from onnx import GraphProto
 
 from ..base.dataclass import dataclass
 from ..base.errors import ModelError, TypeInferenceError
@@ -23,10 +22,12 @@ from ..ops.families.open_extents import open_slice
 from ..ops.families.reshape import expand_dims, reshape, squeeze
 from ..ops.families.select import where
 from .appending import of_stacks, with_appended
+from .first_iteration import HAS_ITERATIONS, where_there_is_one, with_first, without_any
 from .imported_body import ImportedBody
 from .integers import integers
 from .loop_body import LoopBody
 from .made_strings import GrownBytes
+from .onnx_loop import OnnxLoop
 from .onnx_node import OnnxNode
 from .subgraphs import MOST_ITERATIONS, Subgraphs, as_scalar, check_counts, graph_attribute, is_true
 from .unrolled import unrolled
@@ -37,43 +38,49 @@ from .varying import find_varying, varying_along
 def convert_loop(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Value]:
     """Loop: the most iterations and the condition may both be left out, and be known or not. Few iterations over what
     has another type in each are converted one by one."""
-    graph = graph_attribute(node, "body")
+    loop = OnnxLoop(node, graph_attribute(node, "body"), subgraphs)
     counts = [found for found in (node.get(0), node.get(1)) if found is not None]
     node.forms.check_plain(counts, f"{node} takes, to know when it ends,")
-    carried = [node.value(k) for k in range(2, len(node.inputs))]
-    check_counts(node, graph, len(carried) + 2, len(carried) + 1)
-    trips = _trips_of_loop(node, subgraphs)
+    check_counts(node, loop.graph, len(loop.carried) + 2, len(loop.carried) + 1)
+    if not node.has(HAS_ITERATIONS):
+        return _converted(loop)
+    return with_first(loop, _converted) if node.flag(HAS_ITERATIONS) else without_any(loop)
+
+
+def _converted(loop: OnnxLoop) -> Sequence[Value]:
+    trips, survey = loop.trips, loop.subgraphs.survey
     if not isinstance(trips, int) or trips > MOST_ITERATIONS:
-        return _looped(node, graph, carried, trips, subgraphs)
-    if all(isinstance(value, Node) for value in carried):
+        return _looped(loop)
+    if all(isinstance(value, Node) for value in loop.carried):
         try:
-            with subgraphs.failing_at_once():
-                return _looped(node, graph, carried, trips, subgraphs)
+            with loop.subgraphs.failing_at_once():
+                return _looped(loop)
         except (ModelError, TypeInferenceError):
-            if (found := unrolled(node, graph, carried, trips, subgraphs)) is not None:
+            if (found := unrolled(loop, trips)) is not None:
                 return found
-            if subgraphs.survey is None:
+            if survey is None:
                 raise
-            return _looped(node, graph, carried, trips, subgraphs)
-    found = unrolled(node, graph, carried, trips, subgraphs)
-    return _looped(node, graph, carried, trips, subgraphs) if found is None else found
+            return _looped(loop)
+    found = unrolled(loop, trips)
+    return _looped(loop) if found is None else found
 
 
-def _looped(
-    node: OnnxNode, graph: GraphProto, carried: Sequence[Value], trips: int | Expr | None, subgraphs: Subgraphs
-) -> Sequence[Value]:
+def _looped(loop: OnnxLoop) -> Sequence[Value]:
     """A Loop as one call. Without a condition, what the body gives for one is not looked at. Of a sequence it carries
     what is appended."""
+    node, subgraphs, carried, trips = loop.node, loop.subgraphs, loop.carried, loop.trips
     tensors = {k: value for k, value in enumerate(carried) if isinstance(value, Node)}
     sequences = {k: _carried_sequence(node, k, value) for k, value in enumerate(carried) if k not in tensors}
-    body = LoopBody(node, graph, tensors, tuple(sequences), trips, subgraphs).with_strings()
+    body = LoopBody(loop, tensors, tuple(sequences)).with_strings()
     imported, written = _imported(body)
+    if unlike := _that_broadcast(loop, imported):
+        return _looped_after_broadcast(loop, unlike)
     condition = node.get(1)
     conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
     results = [*imported.carried, *imported.rows]
     if conditional:
         results = [as_scalar(imported.holds), *results]
-    function, captured = subgraphs.function(graph, imported.params, results)
+    function, captured = subgraphs.function(loop.graph.name, imported.params, results)
     first = imported.first
     limit = as_scalar(node[0]) if node.get(0) is not None and trips is None else None
     if imported.has_born_extents or (conditional and imported.rows):
@@ -99,6 +106,25 @@ def _looped(
     for k, sequence in sequences.items():
         made[k] = _with_appended(node, imported, k, sequence, parts, stacks, count)
     return [*(made[k] for k in range(len(carried))), *stacks]
+
+
+def _that_broadcast(loop: OnnxLoop, imported: ImportedBody) -> set[Expr]:
+    """Extents that meet in the body, some of which something carried has: each of them may be 1."""
+    carried = {extent for value in loop.carried if isinstance(value, Node) for extent in tensor_of(value).shape}
+    broadcast = loop.node.shapes.broadcast
+    met = {extent for pair in imported.meet if not carried.isdisjoint(pair) for extent in pair}
+    return {part for extent in met for part in broadcast.get(extent, (extent,))}
+
+
+def _looped_after_broadcast(loop: OnnxLoop, extents: set[Expr]) -> Sequence[Value]:
+    """The results of a loop in which these extents are broadcast to each other: what it carries has its extents from
+    the first iteration on."""
+    shapes = loop.node.shapes
+    before, shapes.unlike = shapes.unlike, shapes.unlike | extents
+    try:
+        return where_there_is_one(loop, _converted)
+    finally:
+        shapes.unlike = before
 
 
 def _imported(body: LoopBody) -> tuple[ImportedBody, Mapping[int, Node]]:
@@ -199,19 +225,6 @@ def _reached(node: OnnxNode, stacks: Sequence[Node], count: _Count) -> Sequence[
     """What the loop stacks, of as many rows as it had iterations."""
     inputs = node.shapes.inputs
     return [open_slice(node.finish(made), 0, ZERO, count(), inputs) for made in stacks]
-
-
-def _trips_of_loop(node: OnnxNode, subgraphs: Subgraphs) -> int | Expr | None:
-    """The most iterations as a number or a formula, if they are known before the loop as such. More than any index
-    counts, which exporters write for loops that only a condition ends, are not."""
-    most = node.get(0)
-    known = None if most is None else subgraphs.shapes.of(most)
-    if known is None or known.size != 1:
-        return None
-    trips = known.ravel()[0]
-    if isinstance(trips, Expr):
-        return trips
-    return max(0, int(trips)) if int(trips) <= MAX_INDEX else None
 
 
 def _formula(trips: int | Expr | None, subgraphs: Subgraphs, first: int) -> tuple[int | str | None, tuple[Node, ...]]:

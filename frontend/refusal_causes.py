@@ -23,7 +23,8 @@ class ConsequentError(ModelError):
 
 
 class RanksDifferError(ModelError):
-    """The branches of a node give tensors of different ranks for a result."""
+    """The branches of a node, or the iterations of a loop and what is before it, give tensors of different ranks for a
+    result."""
 
 
 class MadeBytesError(ModelError):

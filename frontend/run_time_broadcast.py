@@ -5,6 +5,7 @@ differ are taken for one, which each run checks (``compiler/passes/constraints.p
 name far more often than by number, and code for equal ones is the fastest. In the body of a loop that holds of the
 dimensions that a run computes, too, since what an iteration carries keeps its extents; but where what is carried begins
 with an extent of 1, and meets a dimension of an input, as the first state of a recurrence for a batch, it is repeated.
+Which extents meet in a body is noted: a run in which they differ takes another loop (``loops.py``).
 In a branch all dimensions that meet a number are repeated: what only one branch asks says nothing of the inputs.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import combinations
 
 from ..graph.node import Call, Node, tensor_of
 from ..graph.types import TensorType
@@ -31,7 +33,7 @@ def broadcast_at_run_time(node: OnnxNode, values: Sequence[Node], behind: int = 
     if not all(isinstance(value.type, TensorType) for value in values):
         return list(values)
     born = _born_dimensions(node.shapes)
-    if not born and not node.shapes.conditions:
+    if not born and not node.shapes.conditions and not node.shapes.bounds.loops:
         return list(values)
     shapes = [tensor_of(value).shape for value in values]
     rank = max(map(len, shapes))
@@ -62,18 +64,21 @@ def _may_be_one(extent: Expr, born: frozenset[Expr], shapes: ShapeValues) -> boo
 def _extent(met_here: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues) -> Expr | None:
     """What extents that meet broadcast to; None where nothing has to be repeated that is not known to be."""
     different = [e for e in dict.fromkeys(met_here) if e is not ONE]
-    if len(different) < 2 or not any(_may_be_one(e, born, shapes) for e in different):
+    if len(different) < 2:
         return None
     number = next((e for e in different if const_int(e) is not None), None)
     if number is not None:
-        return number
-    if not shapes.conditions and not any(_is_born(e, born) for e in different):
-        return None
-    if shapes.bounds.loops and not _begins_as_one(different, born, shapes):
-        return None
+        return number if any(_may_be_one(e, born, shapes) for e in different) else None
     if all(simplify(e - different[0], shapes.facts(e)) is ZERO for e in different[1:]):
         return None
-    return _broadcast(different, shapes)
+    if not shapes.bounds.loops:
+        differ = bool(shapes.conditions) or any(_is_born(e, born) for e in different)
+        return _broadcast(different, shapes) if differ else None
+    if _begins_as_one(different, born, shapes) or shapes.unlike.issuperset(_parts(different, shapes)):
+        return _broadcast(different, shapes)
+    for loop in shapes.bounds.loops:
+        loop.meet.update(dict.fromkeys(combinations(different, 2)))
+    return None
 
 
 def _begins_as_one(extents: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues) -> bool:

@@ -47,8 +47,8 @@ class ShapeValues:
     witnesses of extents that a run computes, which are added as they become part of the model. ``conditions`` are those
     of the branches that are being imported: what becomes an extent in a branch is 0 where that is not taken.
     ``broadcast`` has, of extents that others broadcast to in a run, those others; ``first_one`` extents of what loops
-    carry that are 1 before the first iteration. ``required`` are conditions on dimensions that each run checks,
-    whatever it computes.
+    carry that are 1 before the first iteration, and ``unlike`` extents that meet in the loop that is being imported,
+    and may be 1. ``required`` are conditions on dimensions that each run checks, whatever it computes.
     Mutable: grows while a model is imported."""
 
     def __init__(self, inputs: Sequence[Node]) -> None:
@@ -56,6 +56,7 @@ class ShapeValues:
         self.conditions: list[Node] = []
         self.broadcast: dict[Expr, tuple[Expr, ...]] = {}
         self.first_one: set[Expr] = set()
+        self.unlike: set[Expr] = set()
         self.required: list[Expr] = []
         self.bounds = ValueBounds(self.of)
         self._known: dict[Node, Extents] = {}

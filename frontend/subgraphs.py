@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TypeAlias
 
 from onnx import GraphProto, ValueInfoProto
@@ -49,21 +50,21 @@ class Subgraphs:
     survey: Survey | None = None
     """What notes the errors of a body, where all are to be found."""
 
-    def invariant_results(self, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]) -> list[Value]:
-        """The outputs of a body, where numbers that become extents in it are computed before it, as far as they depend
-        on none of its parameters. Raises ``ModelError`` for maps among them."""
+    def invariant(self, name: str, results: Callable[[], list[Value]], params: Sequence[Var] = ()) -> list[Value]:
+        """The results of a branch or body, where numbers that become extents in it are computed before it, as far as
+        they depend on none of its parameters. Raises ``ModelError`` for maps among them."""
         before = len(self.shapes.inputs)
-        found = self.results(graph, bound)
+        found = results()
         parts = [part for value in found for part in nodes_of(value)]
-        self.forms.check_no_maps(parts, f"a branch or body, {graph.name!r}, gives")
+        self.forms.check_no_maps(parts, f"a branch or body, {name!r}, gives")
         self.move_out(before, params)
         return found
 
     def tensor_results(
         self, node: OnnxNode, graph: GraphProto, bound: Mapping[str, Value], params: Sequence[Var]
     ) -> list[Node]:
-        """``invariant_results`` that are tensors. Raises ``ModelError`` for others."""
-        found = self.invariant_results(graph, bound, params)
+        """The outputs of a body that are tensors, as ``invariant`` gives them. Raises ``ModelError`` for others."""
+        found = self.invariant(graph.name, partial(self.results, graph, bound), params)
         for value in found:
             if not isinstance(value, Node):
                 raise node.unsupported(f"a body that gives {value_text(value)}")
@@ -105,10 +106,10 @@ class Subgraphs:
         """Have a node lie outside of the body, which none of its parameters have a part in."""
         self.moved_out.update((node, self.as_data(node)))
 
-    def function(self, graph: GraphProto, params: Sequence[Var], results: Sequence[Node]) -> Closed:
-        """The function of a subgraph that gives these results, of strings their spans."""
+    def function(self, name: str, params: Sequence[Var], results: Sequence[Node]) -> Closed:
+        """The function of a branch or body that gives these results, of strings their spans."""
         computed = [self.as_data(result) for result in results]
-        return closed(graph.name or "body", params, computed, self.is_outside)
+        return closed(name or "body", params, computed, self.is_outside)
 
 
 def graph_attribute(node: OnnxNode, name: str) -> GraphProto:

@@ -21,6 +21,7 @@ from ..ops.families.reshape import reshape
 from ..ops.families.segments import HANDLE, append_to_segment, read_segment, segment
 from .integers import integers
 from .onnx_node import OnnxNode
+from .refusal_causes import RanksDifferError
 from .reshaping import reshape_to
 
 MEANING = "an extent of what a loop carries"
@@ -117,7 +118,11 @@ def _changed(
     for number, value in carried.items():
         before, after = tensor_of(value), given[number]
         if (before.ndim, before.dtype) != (after.ndim, after.dtype):
-            raise node.unsupported(f"a carried value {number} that is a {before}, and a {after} behind an iteration,")
+            name = node.proto.input[2 + number] if number >= 0 else "strings"
+            differ = f"a carried value {number}, {name!r}, that is a {before}, and a {after} behind an iteration,"
+            if before.dtype is after.dtype:
+                raise RanksDifferError(f"{node}: {differ} is not supported")
+            raise node.unsupported(differ)
         pairs = enumerate(zip(before.shape, after.shape, strict=True))
         found += [(number, axis) for axis, (a, b) in pairs if a is not b and axis not in known.get(number, ())]
     return found

@@ -20,6 +20,7 @@ from ...graph.visit import bodies_of, inputs, post_order, rewrite, with_inputs
 from ...ops.definition.registry import OpPattern, op_of
 from ...ops.definition.shared_calls import share_calls
 from ...ops.families.loop import LOOP
+from ...ops.families.repeat import BroadcastToAttrs
 from .effects import has_effect
 from .hoist_rows import hoist_rows
 from .loop_parts import LoopParts
@@ -111,8 +112,11 @@ def _fixed(parts: LoopParts) -> set[Node]:
 
 def _grows(node: Call | TupleGet) -> bool:
     """Whether a call only takes more memory than its arguments, as what is broadcast does; of open shapes any call that
-    moves elements, or computes them one by one, may."""
+    moves elements, or computes them one by one, may. What is broadcast where a run finds 1 does not count: each of its
+    indices depends on the run, so that its elements can't be read as vectors."""
     if not isinstance(node, Call) or op_of(node).pattern > OpPattern.INJECTIVE:
+        return False
+    if isinstance(node.attrs, BroadcastToAttrs) and node.attrs.open_ones:
         return False
     before, after = (_bytes(leaf for n in nodes for leaf in leaf_types(n.type)) for nodes in (node.args, (node,)))
     return before is None or after is None or after > before
