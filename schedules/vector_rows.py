@@ -13,10 +13,18 @@ VECTORS_OF_ROW = 16
 """A row of at most so many vectors is written one by one."""
 
 
-def vectorize_row(stage: StageView, lanes: int, tail: Tail = "guard") -> None:
+def vectorize_row(stage: StageView, lanes: int, tail: Tail = "guard", stride: int = 1) -> None:
     """Vectors along the rows of a padded copy: a few one by one, whose lanes that are padding are then known
-    beforehand. To compare indices takes longer than to copy; where rows are rounded up (``tail``), no store has to."""
-    vector, lane = stage.split(stage.loops[-1], factor=lanes, tail=tail)
+    beforehand. To compare indices takes longer than to copy; where rows are rounded up (``tail``), no store has to.
+
+    Of a copy whose rows are stored by positions that are ``stride`` apart, a vector has such positions, and vectors of
+    all phases follow each other.
+    """
+    vector, lane = stage.split(stage.loops[-1], factor=lanes * stride, tail=tail)
+    if stride > 1:
+        lane, phase = stage.split(lane, factor=stride)
+        stage.reorder(phase, lane)
+        stage.unroll(phase)
     stage.vectorize(lane)
     if (const_int(stage.op.outputs[0].shape[-1]) or math.inf) <= VECTORS_OF_ROW * lanes:
         stage.unroll(vector)
@@ -36,11 +44,6 @@ def vectorize_padded(stage: StageView, blocked: bool, target: Target) -> None:
 def vectorize_phases(stage: StageView, stride: int, target: Target) -> None:
     """A padded copy of images [n, channels, …] whose rows are stored by positions that are ``stride`` apart, images and
     channels in parallel: vectors of such positions, those of all phases in turn."""
-    *outer, last = stage.loops
-    lanes = target.lanes(stage.op.outputs[0].dtype)
-    _, part = stage.split(last, factor=lanes * stride)
-    lane, phase = stage.split(part, factor=stride)
-    stage.reorder(phase, lane)
-    stage.unroll(phase)
-    stage.vectorize(lane)
-    stage.parallel(stage.fuse(*outer[:2]))
+    outer = stage.loops[:2]
+    vectorize_row(stage, target.lanes(stage.op.outputs[0].dtype), stride=stride)
+    stage.parallel(stage.fuse(*outer))

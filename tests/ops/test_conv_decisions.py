@@ -1,5 +1,7 @@
 """What convolutions decide by name: legal values compile, and give the bits that the defaults give."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import windows
@@ -11,6 +13,10 @@ import loopwright as lw
 from loopwright import te
 from loopwright.compiler.selection.select import candidates_of
 from loopwright.compiler.settings import CompileSettings
+from loopwright.ir.constants import const_int
+from loopwright.ir.expr import Load, Ramp
+from loopwright.ir.stmt import Store
+from loopwright.ir.visit import walk
 from loopwright.ops.definition.implementation import outputs_of
 from loopwright.ops.families.conv.conv import conv
 
@@ -115,6 +121,49 @@ def test_tiles_of_a_row_that_is_shared_out_end_where_its_pieces_do():
     assert (defaults["chunk"], defaults["columns"]) == (16, 4)
     call, made, _ = made_call(((1, 5, 1, 4000), *CASES[14][1:]))
     assert next(d.default for d in made.decisions(call, TARGET) if d.name == "columns") == 6
+
+
+def depthwise(height, width, window, stride):
+    """A depthwise convolution of two channels, without padding."""
+    x, w = (1, 2, height, width), (2, 1, window, window)
+    return made_call((x, w, "NCHW OIHW NCHW", stride, 0, 2, "conv.depthwise", ""))[:2]
+
+
+def nest(call, made, target):
+    """The loop nest of an implementation's schedule."""
+    inputs = tuple(te.placeholder(a.type.shape, a.type.dtype, f"p{k}") for k, a in enumerate(call.args))
+    computed = made.computed(call.op.name, call.attrs, inputs, call.type)
+    outputs = outputs_of(computed)
+    schedule = made.scheduled(call.op.name, call.attrs, computed, outputs, target)
+    return lw.lower(schedule, [*inputs, *outputs], target=target)
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+def test_taps_of_windows_that_move_by_several_elements_read_neighbours(stride):
+    """Positions that far apart lie side by side in the copy: vectors with gaps are read of x alone."""
+    func = nest(*depthwise(40, 70, 5, stride), TARGET)
+    loads = [e for e in walk(func.body) if isinstance(e, Load) and isinstance(e.indices[0], Ramp)]
+    steps = {load.buffer.name: set() for load in loads}
+    for load in loads:
+        steps[load.buffer.name].add(const_int(load.indices[0].stride))
+    assert steps.pop("p0") == {stride}
+    assert set().union(*steps.values()) == {1}
+
+
+@pytest.mark.parametrize(("height", "rows"), [(22, 8), (19, 7), (28, 7), (32, 8), (6, 6)])
+def test_high_windows_have_tiles_of_many_rows(height, rows):
+    """22 rows of results are three tiles of 8, the last of which has two to spare, not eleven of 2."""
+    call, made = depthwise(height + 6, 38, 7, 1)
+    assert next(d.default for d in made.decisions(call, TARGET) if d.name == "rows") == rows
+
+
+@pytest.mark.parametrize(("width", "units", "lanes"), [(22, 1, 8), (26, 1, 16), (22, 2, 16), (16, 1, 16)])
+def test_halves_of_vectors_serve_where_they_take_half_the_time_and_leave_fewer_lanes_empty(width, units, lanes):
+    target = replace(lw.resolve_target("x86-64-v4"), fma_per_cycle=units)
+    call = conv(lw.var("x", (1, 2, 9, width + 4)), lw.var("w", (2, 1, 5, 5)), groups=2)
+    found = (c.implementation for c in candidates_of(call, CompileSettings(target)))
+    func = nest(call, next(made for made in found if made.name == "conv.depthwise"), target)
+    assert {e.value.dtype.lanes for e in walk(func.body) if isinstance(e, Store)} == {lanes}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[6]} {case[2]} /{case[3]} g{case[5]}")

@@ -23,6 +23,8 @@ from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_stage
+from ....schedules.gaps import with_last
+from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_row
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import is_byte
@@ -39,13 +41,11 @@ MOST_ROWS = 8
 """Outputs of a tile, each a vector: they and the weights of a small window fit in 32 registers, or nearly in 16."""
 MOST_UNROLLED = 400
 """Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
-MANY_TILES = 8
-"""So many tiles of an image share the cost of its copy."""
 SHORT_ROW = 8
 """Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
-NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.4
-"""Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, and of positions
-apart."""
+NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.45
+"""Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, and of positions apart,
+which are copied first."""
 
 
 def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -122,20 +122,25 @@ class Depthwise:
     @property
     def rows(self) -> int:
         """How many vectors below each other a tile has: of an open number, as many as may be where their window is
-        gone through by columns, else half of that, since there may be few."""
+        gone through by columns, else half of that, since there may be few. The more rows there are, the fewer vectors
+        are loaded for each of them where a window is high: of a known number, the last tile may then have some to
+        spare."""
         if self.is_open:
             return MOST_ROWS if self.by_columns else MOST_ROWS // 2
-        return rows_for(self.outputs[-2]) if len(self.outputs) > 1 else 1
+        if len(self.outputs) == 1:
+            return 1
+        height = self.outputs[-2]
+        high = self.by_columns and math.prod(self.problem.window[:-1]) > MOST_ROWS // 2
+        if high and 2 * largest_divisor(height, MOST_ROWS) < MOST_ROWS < height:
+            return math.ceil(height / math.ceil(height / MOST_ROWS))
+        return rows_for(height)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether to go through the window column by column: it does not fit beside a tile. Where it moves by several
-        elements, the image is copied with its border, and has to be large."""
+        """Whether to go through the window column by column: it does not fit beside a tile."""
         window = self.problem.window
-        tiles = math.ceil(math.prod(self.outputs[-2:]) / (self.rows * self.lanes))
         crowded = math.prod(window) + MOST_ROWS > self.problem.target.vector_registers
-        large = self.problem.attrs.strides[-1] == 1 or tiles >= MANY_TILES
-        return crowded and large and 1 < math.prod(window[:-1]) <= MOST_UNROLLED // MOST_ROWS
+        return crowded and 1 < math.prod(window[:-1]) <= MOST_UNROLLED // MOST_ROWS
 
     # N, C, …: vectors of neighbours in a row
 
@@ -143,13 +148,18 @@ class Depthwise:
         """Cycles, by what was measured on layers of usual networks."""
         problem = self.problem
         rate = STRIDED_PER_CYCLE if problem.is_strided else NEIGHBOURS_PER_CYCLE
-        vectors = elements(problem.result) * math.prod(problem.window) / problem.lanes
+        filled = math.ceil(self.outputs[-1] / self.lanes) * self.lanes / max(1, self.outputs[-1])
+        vectors = filled * elements(problem.result) * math.prod(problem.window) / problem.lanes
         return vectors / min(rate, problem.target.fma_per_cycle) + moved([problem.x, problem.result])
 
     @property
     def lanes(self) -> int:
-        """How many neighbours in a row make a vector."""
-        return lanes_for(self.outputs[-1], self.problem.lanes)
+        """How many neighbours in a row make a vector: half of a whole vector, where that takes half the time and leaves
+        fewer lanes without an output."""
+        width, target = self.outputs[-1], self.problem.target
+        lanes = lanes_for(width, self.problem.lanes)
+        halves = target.fma_per_cycle < CORE.full_rate and lanes == self.problem.lanes > SHORT_ROW
+        return lanes // 2 if halves and math.ceil(width / (lanes // 2)) % 2 else lanes
 
     def schedule_rows(self, attrs: ConvAttrs, anchor: DefinedStages, outputs: Tensors, target: Target) -> Schedule:
         """Run channels in parallel; each computes tiles of vectors below each other, and their epilogue. Rows of sums
@@ -175,7 +185,10 @@ class Depthwise:
             schedule[source].compute_inline()
         else:
             schedule[source].compute_at(stage, task if copy == "image" else block)
-            vectorize_row(schedule[source], target.lanes(source.dtype), self._tail_of_copy(copy))
+            stride = self._stride_of_copy(anchor)
+            if stride > 1:
+                schedule[source].transform_layout(with_last(source.ndim, source.ndim - 1, stride))
+            vectorize_row(schedule[source], target.lanes(source.dtype), self._tail_of_copy(copy), stride)
         return schedule
 
     def _decide_rows(self, schedule: Schedule, anchor: DefinedStages) -> tuple[bool, int, str]:
@@ -219,6 +232,12 @@ class Depthwise:
         pads = attrs.padding[len(self.outputs) - 1], attrs.padding[-1]
         reach = (self.problem.window[-1] - 1) * attrs.dilation[-1]
         return last_read(self.outputs[-1], attrs.strides[-1], reach, extent, pads) - pads[0] >= extent
+
+    def _stride_of_copy(self, anchor: DefinedStages) -> int:
+        """By how many positions of a copy windows move, which stores those that far apart side by side: a vector of
+        outputs then reads neighbours for each tap, not only where it is copied. Rows of an open length stay in order,
+        since their ends are masked: a masked load of every second element is a gather."""
+        return self.problem.attrs.strides[-1] // anchor.steps[-1] if self.problem.open_width is None else 1
 
     def _tail_of_copy(self, copy: str) -> Tail:
         """Rows of a copy go on to the end of their last vector, unless the first cache then no longer has room for an
