@@ -1,7 +1,8 @@
 """Pools axis by axis: windows are folded down their columns first, then along rows, for ``nn.max_pool`` and its like.
 
 A window of 3 by 3 takes four operations in place of eight, its elements are loaded in order, and what is outside of the
-tensor is told apart once, when columns are folded: the folded row has the padding in it.
+tensor is told apart once, when columns are folded: the folded row has the padding in it. Of windows with three axes,
+planes are folded into one before, so that 5 by 5 by 5 takes 12 operations in place of 124.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PooledStages(Stages):
-    """The result, the folded ``columns``, and the ``windows`` that are folded of these."""
+    """The result, the folded ``columns``, the ``windows`` that are folded of these, and the folded ``planes``, which
+    columns are of: x, if planes are not folded by themselves."""
 
+    planes: te.Tensor
     columns: te.Tensor
     windows: te.Tensor
 
@@ -90,12 +93,32 @@ class SeparablePool:
     @property
     def has_short_windows(self) -> bool:
         """Whether a column of the window, and a row of it, are each few enough elements for one expression."""
-        return self.window[-1] <= MOST_TAPS and math.prod(self.window[:-1]) <= MOST_TAPS
+        return self.window[-1] <= MOST_TAPS and max(self._taps_of_planes, math.prod(self._column)) <= MOST_TAPS
+
+    @property
+    def folds_planes(self) -> bool:
+        """Whether planes are folded by themselves, of windows with three axes: if that takes fewer operations for an
+        element of a column, with a load and a store of it."""
+        if len(self.window) < 3:
+            return False
+        depth, height, _ = self.window
+        return self.strides[1] * (depth + 2) + height < depth * height
+
+    @property
+    def _taps_of_planes(self) -> int:
+        return self.window[0] if self.folds_planes else 1
+
+    @property
+    def _column(self) -> tuple[int, ...]:
+        """The extents of what is folded as a column."""
+        return self.window[1:-1] if self.folds_planes else self.window[:-1]
 
     def cost(self, x: TensorType, result: TensorType) -> float:
-        """Cycles: of memory, of folding columns for each element of rows, and of folding these."""
+        """Cycles: of memory, of folding planes, and columns for each element of rows, and of folding these."""
         stride = math.prod(self.strides[:-1])
-        columns = elements(x) / stride * math.prod(self.window[:-1])
+        columns = elements(x) / stride * math.prod(self._column)
+        if self.folds_planes:
+            columns += elements(x) / self.strides[0] * (self._taps_of_planes + 2)
         apart = SHUFFLES if self.along_rows and self.strides[-1] > 1 else 1
         rows = elements(result) * self.window[-1] * apart
         row = self.outputs or self.lanes
@@ -104,7 +127,8 @@ class SeparablePool:
 
     def compute(self, x: te.Tensor, result: TensorType, fold: Fold) -> PooledStages:
         """The columns of windows, folded, and the windows folded of these."""
-        columns = self._fold_columns(x, result, fold)
+        planes = self._fold_planes(x, result, fold) if self.folds_planes else x
+        columns = self._fold_columns(planes, result, fold)
 
         def window(*axes: Axis) -> Expr:
             index = [*map(as_index, axes)]
@@ -115,32 +139,53 @@ class SeparablePool:
 
         windows = te.compute(result.shape, window, name="pool.windows")
         pooled = te.compute(result.shape, lambda *i: fold.finish(windows[i], i), name="pool")
-        return PooledStages(pooled, columns, windows)
+        return PooledStages(pooled, planes, columns, windows)
 
-    def _fold_columns(self, x: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
-        """``[…, row of the result, position in the padded row, …]``."""
+    def _fold_planes(self, x: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
+        """``[…, plane of the result, row of x, position in the row, …]``."""
+        at = self.layout.position("D")
+        shape = list(x.shape)
+        shape[at] = result.shape[at]
+        before, after = self.padding[0], self.padding[len(self.window)]
+
+        def element(*index: Axis) -> Expr:
+            def tap(number: int) -> Expr:
+                read = [as_index(i) for i in index]
+                read[at] = read[at] * self.strides[0] + number * self.dilation[0] - before
+                valid = inside([read[at]], [x.shape[at]], [before, after], [self.ceil_mode])
+                return te.if_then_else(valid, fold.term(x[tuple(read)]), fold.identity)
+
+            return reduce(fold.join, map(tap, range(self.window[0])))
+
+        return te.compute(shape, element, name="pool.planes")
+
+    def _fold_columns(self, source: te.Tensor, result: TensorType, fold: Fold) -> te.Tensor:
+        """``[…, row of the result, position in the padded row, …]``, of x or of its folded planes."""
         axes = spatial_axes(len(self.window))
         positions = [self.layout.position(axis) for axis in axes]
-        extents = [x.shape[at] for at in positions]
+        extents = [source.shape[at] for at in positions]
         shape = list(result.shape)
         begins = (result.shape[self.row] - 1) * self.strides[-1]
         shape[self.row] = simplify(begins + self.reach)
         exceeds = [self.ceil_mode] * (len(axes) - 1) + [True]
+        folded = len(axes) - 1 - len(self._column)  # axes along which there is nothing left to fold
+        padding = [0 if d % len(axes) < folded else pad for d, pad in enumerate(self.padding)]
+        exceeds[:folded] = [False] * folded
 
         def element(*index: Axis) -> Expr:
             def tap(taps: Sequence[int]) -> Expr:
-                moved_on = (
-                    i * s + t * d for i, s, t, d in zip(own[:-1], self.strides, taps, self.dilation, strict=False)
-                )
-                place = [at - pad for at, pad in zip((*moved_on, own[-1]), self.padding, strict=False)]
+                moves = zip(own[folded:-1], self.strides[folded:], taps, self.dilation[folded:], strict=False)
+                place = [*own[:folded], *(i * s + t * d for i, s, t, d in moves), own[-1]]
+                place = [at - pad if pad else at for at, pad in zip(place, padding, strict=False)]
                 read = [as_index(i) for i in index]
                 for at, where in zip(positions, place, strict=True):
                     read[at] = where
-                valid = inside(place, extents, self.padding, exceeds)
-                return te.if_then_else(valid, fold.term(x[tuple(read)]), fold.identity)
+                valid = inside(place, extents, padding, exceeds)
+                value = source[tuple(read)]
+                return te.if_then_else(valid, value if folded else fold.term(value), fold.identity)
 
             own = [as_index(index[at]) for at in positions]
-            return reduce(fold.join, map(tap, product(*map(range, self.window[:-1]))))
+            return reduce(fold.join, map(tap, product(*map(range, self._column))))
 
         return te.compute(shape, element, name="pool.columns")
 
@@ -155,8 +200,8 @@ class SeparablePool:
     def schedule(self, attrs: Attrs, anchor: PooledStages, outputs: Tensors, target: Target) -> Schedule:
         """Compute rows of the result one by one, some channels or rows to a task. Vectors of channels read columns that
         stay in cache; a tile of a row has the columns of its windows in registers, whole vectors of them."""
-        columns, windows = anchor.columns, anchor.windows
-        schedule, main = schedule_around(anchor.result, outputs, [windows, columns], target)
+        columns, windows, planes = anchor.columns, anchor.windows, [anchor.planes] if self.folds_planes else []
+        schedule, main = schedule_around(anchor.result, outputs, [windows, columns, *planes], target)
         stage = schedule[main]
         tile, lane = stage.split(stage.loops[-1], factor=self.lanes * self.vectors if self.along_rows else self.lanes)
         task, within = self._tasks(stage, main, stage.loops[: self.row])
@@ -172,6 +217,10 @@ class SeparablePool:
             schedule[columns].compute_at(stage, within)
             _, lane = schedule[columns].split(schedule[columns].loops[-1], factor=self.lanes)
             schedule[columns].vectorize(lane)
+        for each in (schedule[plane] for plane in planes):
+            each.compute_at(stage, task)
+            _, lane = each.split(each.loops[-1], factor=target.lanes(anchor.planes.dtype))
+            each.vectorize(lane)
         return schedule
 
     def _vectorize(self, stage: StageView, tail: Tail = "guard") -> None:

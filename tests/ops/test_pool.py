@@ -31,6 +31,8 @@ CASES = {
     "ceil, the only window reaches beyond the end": ((1, 2, 2, 7), (3, 5), (2, 3), (0, 0, 0, 0), (1, 1), True),
     "dilated ceil": ((1, 2, 9, 9), (2, 3), (3, 2), (1, 0, 0, 1), (3, 2), True),
     "3d": ((1, 2, 4, 5, 6), (2, 3, 2), (1, 2, 2), (0, 1, 0, 1, 1, 1), (1, 1, 1), False),
+    "3d, by planes": ((1, 1, 7, 4, 17), (5, 4, 3), (2, 1, 1), (2, 1, 1, 1, 2, 0), (1, 1, 1), False),
+    "3d, by planes, dilated ceil": ((1, 1, 9, 5, 18), (4, 4, 2), (2, 1, 3), (0, 2, 0, 0, 1, 0), (2, 1, 2), True),
 }
 
 
@@ -113,6 +115,25 @@ def test_global_pools_keep_the_layout_of_x(ops, layout, native):
     }
     for make, wanted in folds.items():
         np.testing.assert_allclose(ops.apply(make, a, layout=layout, native=native), wanted, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "layout", "x"),
+    [
+        ("max", "NCDHW", (1, 2, dimension("d"), dimension("h"), dimension("w"))),
+        ("avg", "NDHWC", (1, 6, 7, 5, 20)),
+        ("l3", "NCDHW", (dimension("n"), 2, 6, 7, 18)),
+    ],
+)
+def test_windows_with_three_axes_are_folded_axis_by_axis(kind, layout, x):
+    make, extra, fold = poolings()[kind]
+    case = (5,) * 3, (1, 1, 2), (2,) * 6, (1,) * 3, False
+    library = lw.compile(lw.Function([g := lw.var("x", x)], make(g, layout=layout, **named(*case), **extra)), jobs=1)
+    assert "pool.separable" in [choice.implementation for f in library.functions for choice in f.choices]
+    a = rng.normal(size=[e if isinstance(e, int) else 6 for e in x]).astype(np.float32)
+    wanted = windows.pool(windows.rearranged(a, layout, "NCDHW"), *case, fold)
+    found = lw.Engine(library)([a])[0]
+    np.testing.assert_allclose(found, windows.rearranged(wanted, "NCDHW", layout), rtol=1e-5, atol=1e-5)
 
 
 @st.composite
