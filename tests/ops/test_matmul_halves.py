@@ -51,7 +51,7 @@ def test_sums_are_kept_in_float32_and_rounded_once(kind, target, name, extents, 
     x, weight = lw.var("x", a.shape, kind), lw.var("weight", b.shape, kind)
     found, result = interpreted(dense(x, weight) if transposed else matmul(x, weight), target, [a, b])
     wanted = a.astype("float64") @ (b.T if transposed else b).astype("float64")
-    assert found == name
+    assert found == ("matmul.few_rows" if m == 1 and not transposed else name)
     np.testing.assert_allclose(result.astype("float64"), wanted, rtol=2**-7, atol=1e-5)
     if kind == "bfloat16":
         np.testing.assert_array_equal(result, wanted.astype("float32").astype(KINDS[kind]))
@@ -86,6 +86,20 @@ def test_factors_of_open_extents_are_widened_once(kind, lies):
         wanted = a.astype("float64").transpose(1, 0, 2) @ right.astype("float64")
         (result,) = engine([a, b])
         np.testing.assert_allclose(result.astype("float64"), wanted, rtol=2**-7, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_few_rows_of_an_open_number_widen_the_right_factor_where_they_read_it(kind):
+    """Others widen it once, into panels. One matrix multiplies the rows of all matrices on the left."""
+    x, y = lw.var("x", (lw.te.var("n"), 3, 20), kind), lw.var("y", (20, 37), kind)
+    library = lw.compile(lw.Function([x, y], lw.nn.relu(matmul(x, y))), target=OTHER, jobs=1, progress=False)
+    (function,) = library.functions
+    assert [choice.implementation for choice in function.choices][:2] == ["matmul.few_rows", "matmul.widened"]
+    engine = lw.Engine(library)
+    for count in (0, 1, 2, 5):
+        a, b = operands(kind, (count, 3, 20), (20, 37))
+        wanted = np.maximum(a.astype("float64") @ b.astype("float64"), 0)
+        np.testing.assert_allclose(engine([a, b])[0].astype("float64"), wanted, rtol=2**-7, atol=1e-5)
 
 
 def test_strict_precision_takes_no_pairs():

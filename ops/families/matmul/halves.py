@@ -29,15 +29,18 @@ from ...definition.accumulate import accumulator
 from ...definition.cost import moved
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy
-from .blocking import Blocking, BlockingPlan, choose_blocking, schedule_blocked, with_tile
+from .blocking import Blocking, BlockingPlan, blocking_plan, choose_blocking, schedule_blocked, with_tile
 from .joined_rows import computing
+from .paneled import Paneled
 from .panels import (
     FEW_ROWS,
     TERM_BY_TERM,
     MatrixProduct,
+    ProductCompute,
     ProductStages,
     RightLayout,
     apart,
+    few_rows_tile,
     right_layout,
     sum_of_products,
 )
@@ -172,8 +175,9 @@ def factor_cycles(product: MatrixProduct, tile: RegisterTile, made: Sequence[Ten
     return product.cycles(tile, target.fma_per_cycle) + product.moved() + CORE.copies.factors * moved(made)
 
 
-def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> None:
-    """Offer them for factors of one half-precision dtype. Few rows by a factor of open extents are left to the
+def add_halves(strategy: OpStrategy, compute: ProductCompute, product: MatrixProduct, target: Target) -> None:
+    """Offer them for factors of one half-precision dtype. Few rows come before them, by the definition, ``compute``:
+    they widen the right factor in registers, where they read it. Those by a factor of open extents are left to the
     definition's own schedule, as ``add_paneled`` leaves them, unless it is transposed."""
     kind, terms = product.left.dtype, product.left.shape[-1]
     sums = accumulator(kind)
@@ -183,6 +187,15 @@ def add_halves(strategy: OpStrategy, product: MatrixProduct, target: Target) -> 
     if kind is BFLOAT16 and multiplies_pairs(target) and not product.is_open:
         pairs = of_factors(product, count_pairs(product.reduction_extent), INT32)
         offers.insert(0, ("matmul.pairs", Pairs, pairs))  # preferred where both cost as much
+    if not (product.is_open or product.transposed):
+        widened = of_factors(product, terms, sums)
+        tile = few_rows_tile(widened, target)
+        in_place = Paneled(blocking_plan(widened, tile, False, target), transposed=False)
+        cost = factor_cycles(widened, tile, [], target) + CORE.copies.scattered * moved([widened.right])
+        panels = factor_blocking(widened, target).tile
+        cost = min(cost, factor_cycles(widened, panels, [product.left, product.right], target))
+        with strategy.specialized(product.left.shape[-2] <= FEW_ROWS):
+            strategy.add_implementation(compute, in_place.schedule, "matmul.few_rows", cost=cost, sums=TERM_BY_TERM)
     left_out = product.is_open and not product.transposed
     with strategy.specialized(*([product.left.shape[-2] > FEW_ROWS] if left_out else [])):
         for name, implementation, factors in offers:

@@ -41,9 +41,10 @@ def add_products(strategy: OpStrategy, compute: ProductCompute, product: MatrixP
     """Offer the implementations for products of matrices. Those of floats schedule the definition, ``compute``."""
     if product is not None:
         joined = join_rows(product) if product.right.ndim == 2 and not product.left_transposed else product
-        add_paneled(strategy, computing(joined, compute), joined, target)
+        computed = computing(joined, compute)
+        add_paneled(strategy, computed, joined, target)
         add_dots(strategy, product, target)
-        add_halves(strategy, joined, target)
+        add_halves(strategy, computed, joined, target)
         if product.is_open:
             return
         add_bytes(strategy, joined, target)
