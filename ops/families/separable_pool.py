@@ -97,12 +97,12 @@ class SeparablePool:
 
     @property
     def folds_planes(self) -> bool:
-        """Whether planes are folded by themselves, of windows with three axes: if that takes fewer operations for an
-        element of a column, with a load and a store of it."""
+        """Whether planes are folded by themselves, of windows with three axes: if a column has too many elements for
+        one expression, or if it takes fewer operations for an element of it, with a load and a store of the plane."""
         if len(self.window) < 3:
             return False
         depth, height, _ = self.window
-        return self.strides[1] * (depth + 2) + height < depth * height
+        return depth * height > min(MOST_TAPS, self.strides[1] * (depth + 2) + height)
 
     @property
     def _taps_of_planes(self) -> int:
