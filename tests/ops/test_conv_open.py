@@ -1,5 +1,7 @@
 """Convolutions whose positions are open: one compilation serves images of all sizes."""
 
+import re
+
 import numpy as np
 import pytest
 from pairs import each_value
@@ -48,17 +50,22 @@ CASES = {
     "odd strided pointwise": ((6, 10), (1, 1), {"strides": (3, 2)}),
     "odd": ((6, 10), (3, 3), {"padding": (1, 1)}),
     "odd groups": ((30, 30), (3, 5), {"groups": 3, "padding": (1, 2)}),
+    "prime": ((6, 19), (3, 3), {"padding": (1, 1), "strides": (1, 2)}),
+    "prime groups": ((12, 22), (3, 3), {"groups": 2}),
+    "prime pointwise": ((6, 26), (1, 1), {}),
     "odd strided": ((5, 7), (3, 3), {"strides": (2, 2), "dilation": (1, 2)}),
     "depthwise": ((48, 48), (5, 3), {"groups": 48, "padding": (2, 1), "strides": (2, 1)}),
 }
 
 
-SERVED_BY = dict.fromkeys(("odd", "odd groups", "odd strided"), "conv.open_rows") | {
+ROWS = ("odd", "odd groups", "odd strided", "prime", "prime groups")
+SERVED_BY = dict.fromkeys(ROWS, "conv.open_rows") | {
     "depthwise": "conv.blocked_depthwise",
     "pointwise": "conv.open_pointwise",
     "strided": "conv.open_pointwise",
     "odd strided pointwise": "conv.open_pointwise_rows",
     "odd pointwise": "conv.open_pointwise_rows",
+    "prime pointwise": "conv.open_pointwise_rows",
 }
 """All others by ``conv.open_blocked``."""
 
@@ -126,6 +133,15 @@ def test_rows_of_open_length_cost_less_at_strides_than_the_definition(target, ch
         assert chosen <= {"conv.depthwise", "conv.depthwise_short_rows"}
     else:
         assert chosen == {"conv.open_rows"}
+
+
+def test_tiles_of_filters_that_nothing_divides_are_nearly_even():
+    """Of 19 filters, 7, 7 and 5 are summed side by side."""
+    x = lw.var("x", (1, 16, te.var("h"), te.var("w")))
+    y = lw.nn.conv2d(x, lw.const(np.ones((19, 16, 3, 3), np.float32)), padding=1)
+    library = lw.compile(lw.Function([x], y), target="znver4", jobs=1)
+    (function,) = (f for f in library.functions if "open_rows" in str(f.choices))
+    assert set(re.findall(r"float32x16\[(\d+)\]", function.loop_ir)) == {"14", "10"}, function.loop_ir
 
 
 def test_taps_beyond_the_border_are_no_iterations():

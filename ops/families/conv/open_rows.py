@@ -25,6 +25,8 @@ from .definition import DefinedStages, definition
 from .problem import ConvProblem
 
 MOST_FILTERS, MOST_VECTORS = 8, 2
+FEW_FILTERS = 4
+"""Fewer in a tile leave processors waiting for their sums, and read x too often."""
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -94,14 +96,18 @@ class OpenRows:
     ) -> tuple[int, int]:
         """The filters, ``most`` of them at most, and the positions of a tile whose sums, vectors of x and a weight fit
         the registers: by default as many sums as can be, of as few factors, with filters left for so many ``strips``,
-        if there are. A single filter may have up to ``vectors_alone`` vectors."""
+        if there are. Tiles that share the filters evenly are taken unless these are few: then the last tile has fewer.
+        A single filter may have up to ``vectors_alone`` vectors."""
 
         def widest(side: int) -> int:
             most_vectors = vectors_alone if side == 1 else MOST_VECTORS
             return max(1, min(most_vectors, (target.vector_registers - 2) // (side + 1)))
 
-        sides = [side for side in range(1, most + 1) if self.filters % side == 0]
-        usual = [side for side in sides if self.filters // side >= strips] or sides[:1]
+        sides = range(1, min(most, self.filters) + 1)
+        even = [side for side in sides if self.filters % side == 0]
+        if even[-1] < FEW_FILTERS and len(sides) > even[-1]:
+            even = [-(-self.filters // -(-self.filters // most))]
+        usual = [side for side in even if self.filters // side >= strips] or even[:1]
         side = schedule.decide("rows", sides, max(usual, key=lambda side: (side * widest(side), -side)))
         return side, lanes * schedule.decide("vectors", range(1, widest(side) + 1), widest(side))
 
