@@ -224,6 +224,7 @@ def _calls_of_forms() -> Iterator[Call]:
     yield LAYOUT_TRANSFORM(image, attrs=LayoutTransformAttrs("NCHW", "NCHW8c"))
     yield nn.concatenate([image, image], 1)
     row, counts = Var("x", tensor_type((var("n"),), "float32")), (1,)
+    yield nn.tile(row, (5,))
     yield PAD(row, attrs=PadAttrs(counts, counts, "reflect"))
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ... import te
 from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
 from ...ir.makers import maximum, minimum
 from ...ir.simplify import simplify
+from ...lowering.schedule import LoopView, Schedule
+from ...schedules.around import schedule_around
+from ...schedules.default_schedule import pointwise_lanes
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list
 from ..definition.attrs import Attrs, attr
+from ..definition.cost import elements, moved
 from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula, no_number_negative
 from ..definition.layout_rule import ValueLayout, follow_axes
 from ..definition.op_group import OpGroup
+from ..definition.pattern_schedules import injective_schedule
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import broadcast_shapes, normalize_axis, tensor_argument
-from ..definition.strategy import register_compute
+from ..definition.strategy import OpStrategy, register_compute, register_strategy
 from .concatenate import concatenate
 
 GROUP = OpGroup.SHAPES
 
+CYCLES_PER_ELEMENT = 8
+"""Measured: of each element a remainder by an open extent is worked out, and it is loaded by itself."""
 CONCATENATED = (2, 3, 4)
 """How often rows are repeated by a concatenation; of more parts it takes longer."""
 
@@ -120,6 +129,52 @@ def _tile_compute(attrs: TileAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TiledParts:
+    """The schedule of a tensor that is repeated along axes of which only a run knows the extents: each of these is so
+    many parts as it is repeated, or parts of its extent in x, so that no remainder finds the elements. ``parts`` are
+    the numbers of parts, and ``extents`` those of x, by axis, where axes are cut by them."""
+
+    parts: Mapping[int, int]
+    extents: Mapping[int, int]
+
+    @classmethod
+    def of(cls, attrs: TileAttrs, x: TensorType) -> TiledParts:
+        """The cuts of those axes of which one number is known."""
+        axes = [(a, const_int(e), n) for a, (e, n) in enumerate(zip(x.shape, attrs.repeats, strict=True))]
+        parts = {axis: n for axis, extent, n in axes if extent is None and isinstance(n, int) and n > 1}
+        return cls(parts, {axis: e for axis, e, n in axes if e is not None and e > 1 and isinstance(n, str)})
+
+    @property
+    def cut(self) -> list[int]:
+        """The axes that are cut."""
+        return sorted((*self.parts, *self.extents))
+
+    def schedule(self, attrs: TileAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
+        """What is behind the last cut is a row, which lies in x as it does in the result: its vectors are copied. The
+        axes and parts around run in parallel, but the innermost parts."""
+        (tiled,) = anchor
+        schedule, main = schedule_around(tiled, outputs, [], target)
+        stage = schedule[main]
+        outer: list[LoopView] = []
+        row: list[LoopView] = []
+        for axis, loop in enumerate(stage.loops):
+            if axis in self.cut:
+                part, inner = stage.split(loop, nparts=self.parts.get(axis), factor=self.extents.get(axis))
+                outer, row = [*outer, *row, part], [inner]
+            else:
+                row.append(loop)
+        known = [const_int(extent) for extent in tiled.shape[self.cut[-1] + 1 :]]
+        own = self.extents.get(self.cut[-1])
+        length = own * math.prod(n for n in known if n) if own and all(known) else None
+        vectors, lane = stage.split(stage.fuse(*row), factor=pointwise_lanes(stage, length, target))
+        stage.vectorize(lane)
+        around = outer[:-1] or outer
+        stage.reorder(*outer, vectors, lane)
+        stage.parallel(stage.fuse(*around))
+        return schedule
+
+
 def _repeat_relation(types: Sequence[Type], attrs: RepeatAttrs) -> Type:
     x = tensor_argument(types[0], "x")
     axis = normalize_axis(attrs.axis, x.ndim)
@@ -170,8 +225,18 @@ REPEAT = register_op(
     layout_rule=follow_axes(_repeat_in_layout),
 )
 register_compute(BROADCAST_TO, _broadcast_to_compute)
-register_compute(TILE, _tile_compute)
 register_compute(REPEAT, _repeat_compute)
+
+
+@register_strategy(TILE)
+def _tile_strategy(attrs: TileAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy, movement = OpStrategy(), moved([inputs[0], result])
+    made = TiledParts.of(attrs, tensor_argument(inputs[0], "x"))
+    cost = CYCLES_PER_ELEMENT * elements(result) if made.cut else movement
+    strategy.add_implementation(_tile_compute, injective_schedule.for_target(target), "tile.generic", cost=cost)
+    if made.cut:
+        strategy.add_implementation(_tile_compute, made.schedule, "tile.parts", cost=movement)
+    return strategy
 
 
 def broadcast_to(x: Node, shape: Sequence[int]) -> Call:

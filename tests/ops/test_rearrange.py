@@ -1,14 +1,17 @@
 """Operators that move or repeat elements, against numpy: transpose, concatenate, broadcast_to, tile, blocks of pixels,
 triangles."""
 
+import re
+
 import numpy as np
 import pytest
 
 import loopwright as lw
 from loopwright import TypeInferenceError, te
+from loopwright.graph.node import Tuple
 from loopwright.graph.types import tensor_type
 from loopwright.ops.families.concatenate import concatenate
-from loopwright.ops.families.repeat import broadcast_to, tile
+from loopwright.ops.families.repeat import broadcast_to, tile, tile_by_extents
 from loopwright.ops.families.space_depth import DEPTH_TO_SPACE, PixelAttrs, depth_to_space, space_to_depth
 from loopwright.ops.families.transpose import transpose
 from loopwright.ops.families.trilu import trilu
@@ -173,6 +176,37 @@ def test_rows_that_are_repeated_a_few_times_are_concatenated(ops, shape, repeats
     assert tile(ops.var(shape), repeats).op.name == name
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     np.testing.assert_array_equal(ops.apply(tile, x, repeats=repeats), np.tile(x, repeats))
+
+
+OPEN_TILES = {
+    "rows": (("n", "m"), (1, 3)),
+    "columns": (("n", 5), (4, 1)),
+    "both": (("n", 3, "m"), (2, 1, 5)),
+    "an axis in the middle": ((2, "n", 3, 2), (1, 7, 1, 1)),
+    "open repeats": ((6, 4), ("n", 1)),
+    "open repeats of rows": ((3, 5), (1, "n")),
+    "extents and repeats": (("n", 4), (2, "m")),
+    "nothing": (("n", 4), (0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", OPEN_TILES)
+@pytest.mark.parametrize("behind", [False, True])
+def test_tiles_of_open_extents_or_repeats_are_found_without_remainders(name, behind):
+    shape, repeats = OPEN_TILES[name]
+    dims = {d: te.var(d) for d in ("n", "m")}
+    x, by = lw.var("x", [dims.get(e, e) for e in shape]), lw.var("by", list(dims.values()))
+    whole = tile_by_extents(x, [dims.get(r, r) for r in repeats], [x, by])
+    body = lw.nn.relu(lw.nn.negative(whole)) if behind else whole
+    library = lw.compile(lw.Function([x, by], Tuple((body, lw.nn.negative(by)))), jobs=1)
+    if name != "nothing":
+        (text,) = (f.loop_ir for f in library.functions if "tile.parts" in str(f.choices))
+        assert not any(re.search(r"% n\d", line) for line in text.splitlines() if "ramp(" in line), text
+    for n, m in ((1, 1), (2, 17), (16, 3), (33, 40)):
+        data = numbers(*({"n": n, "m": m}.get(e, e) for e in shape))
+        wanted = np.tile(data, [{"n": n, "m": m}.get(r, r) for r in repeats])
+        found, _ = lw.Engine(library)([data, numbers(n, m)])
+        np.testing.assert_array_equal(found, np.maximum(-wanted, 0) if behind else wanted)
 
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
