@@ -2,8 +2,8 @@
 
 A concatenation: as something else moves or sums its elements, each is chosen among all pieces, where lanes of a vector
 are of several. Written first, each piece is a copy.
-A transpose that turns rows: only its own schedule goes by tiles that are turned in registers; in another function's
-each lane of a vector is read from another row.
+A transpose that turns rows, or a change of layout that makes rows of blocks: only their own schedules go by tiles that
+are turned in registers; in another function's each lane of a vector is read from another row.
 All that moves or broadcasts elements, before a reshape that does not keep rows whole: each lane of a vector is divided
 to find its row. Written first, the reshape needs no code.
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ...graph.layout import Layout
 from ...graph.node import Call, tensor_of
 from ...graph.types import TensorType
 from ...ir.constants import const_int
@@ -23,6 +24,7 @@ from ...ir.expr import Expr
 from ...ir.open_extents import LONG as LONG_EXTENT
 from ...ops.definition.registry import OpPattern, get_op, op_of
 from ...ops.families.concatenate import CONCATENATE
+from ...ops.families.layout_transform import LAYOUT_TRANSFORM
 
 TAKE, RESHAPE, TRANSPOSE = get_op("take"), get_op("reshape"), get_op("transpose")
 FEW_ELEMENTS = 1024
@@ -47,6 +49,8 @@ def why_written_first(call: Call, reader: Call) -> str | None:
         return f"{reader.op.name} would choose each element of {call.op.name} among {len(call.args)} pieces"
     if call.op is TRANSPOSE and _turns_rows(call):
         return f"{reader.op.name} would read each element of {call.op.name} from another row"
+    if call.op is LAYOUT_TRANSFORM and _turns_blocks(call):
+        return f"{reader.op.name} would read each element of {call.op.name} from another block"
     if reader.op is RESHAPE and _changes_rows(reader) and _is_moved(call):
         return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"
     return None
@@ -98,6 +102,12 @@ def _turns_rows(call: Call) -> bool:
     shape = tensor_of(call.args[0]).shape
     order = [axis for axis in call.attrs.axes if const_int(shape[axis]) != 1]
     return bool(order) and order[-1] != max(order)
+
+
+def _turns_blocks(call: Call) -> bool:
+    """Whether neighbours in the result are no neighbours in the argument."""
+    source, made = (Layout(text).axes[-1].name for text in (call.attrs.source, call.attrs.destination))
+    return source != made
 
 
 def _elements(shape: Sequence[Expr]) -> int:

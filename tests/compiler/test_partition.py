@@ -108,6 +108,22 @@ def test_rows_are_turned_before_they_are_moved(mover, axes, turned):
     np.testing.assert_allclose(lw.Engine(lw.compile(Function([x], body)))(given)[0], wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("mover", MOVES)
+@pytest.mark.parametrize("turned", [True, False])
+def test_blocks_are_undone_before_their_elements_are_moved(mover, turned):
+    """Where blocks stay, neighbours do."""
+    x = lw.var("x", (48, 4, 48, 16))
+    plain = nn.layout_transform(x, "NCW16c", "NCW" if turned else "NWC")
+    body = {
+        "take": lambda: nn.take(plain, lw.const(np.arange(60) * 2 // 3), 1),
+        "transpose": lambda: nn.transpose(plain, (1, 0, 2)),
+        "reshape": lambda: nn.reshape(plain, (2, -1, plain.type.static_shape[-1])),
+        "sum": lambda: nn.sum(plain, 1),
+        "strided_slice": lambda: nn.strided_slice(plain, [3], [47], [1]),
+    }[mover]()
+    assert names(body, params=[x]) == (["layout_transform", mover] if turned else [f"layout_transform_{mover}"])
+
+
 MOVED = {
     "strided_slice": lambda x: nn.strided_slice(x, [1], [47], [1]),
     "transpose": lambda x: nn.transpose(x, (1, 0, 2)),
