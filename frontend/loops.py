@@ -75,6 +75,8 @@ def _looped(loop: OnnxLoop) -> Sequence[Value]:
     imported, written = _imported(body)
     if unlike := _that_broadcast(loop, imported):
         return _looped_after_broadcast(loop, unlike)
+    if around := node.shapes.bounds.loops:
+        around[-1].meet.update(dict.fromkeys(imported.meet))
     condition = node.get(1)
     conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
     results = [*imported.carried, *imported.rows]
@@ -109,7 +111,10 @@ def _looped(loop: OnnxLoop) -> Sequence[Value]:
 
 
 def _that_broadcast(loop: OnnxLoop, imported: ImportedBody) -> set[Expr]:
-    """Extents that meet in the body, some of which something carried has: each of them may be 1."""
+    """Extents that meet in the body, some of which something carried has: each of them may be 1. None behind the first
+    iteration, from which on extents stay: each run checks then that those which meet are equal."""
+    if loop.done:
+        return set()
     carried = {extent for value in loop.carried if isinstance(value, Node) for extent in tensor_of(value).shape}
     broadcast = loop.node.shapes.broadcast
     met = {extent for pair in imported.meet if not carried.isdisjoint(pair) for extent in pair}

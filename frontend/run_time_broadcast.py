@@ -76,8 +76,7 @@ def _extent(met_here: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues
         return _broadcast(different, shapes) if differ else None
     if _begins_as_one(different, born, shapes) or shapes.unlike.issuperset(_parts(different, shapes)):
         return _broadcast(different, shapes)
-    for loop in shapes.bounds.loops:
-        loop.meet.update(dict.fromkeys(combinations(different, 2)))
+    shapes.bounds.loops[-1].meet.update(dict.fromkeys(combinations(different, 2)))
     return None
 
 

@@ -154,3 +154,39 @@ def test_several_values_and_axes_are_broadcast():
         for q, r, p, a, b in ((1, 1, 1, 1, 1), (3, 2, 3, 3, 2), (1, 2, 3, 3, 1), (3, 1, 1, 1, 2), (1, 1, 3, 1, 2)):
             feeds = {"first_s": drawn(q, r), "first_t": drawn(p, r), "w": drawn(a, b)}
             agree(engine, model, {"m": np.array(trips), **feeds})
+
+
+@pytest.mark.parametrize("carried", ["t", "first_u"])
+def test_a_loop_in_a_loop_broadcasts_what_either_carries(carried):
+    """The inner loop begins with the outer one's state, which it broadcasts; or carries a number, and reads that."""
+    nodes = [node("Identity", ["d"], ["d_"])]
+    if carried == "t":
+        nodes.append(ADD)
+    else:
+        nodes += [node("Mul", ["t", "w"], ["tw"]), node("ReduceSum", ["tw"], ["sum"], keepdims=0)]
+        nodes.append(node("Add", ["s", "sum"], ["s_"]))
+    inner = loop(nodes, inputs=("n", "yes"), names=("j", "d"))
+    inner.input[2] = carried
+    following = [node("Tanh", ["y_s"], ["t_"])]
+    if carried != "t":
+        following = [node("Add", ["t", "y_s"], ["t_"])]
+    inputs = COUNTED | {"n": ((), np.int64)} | floats(first_t=("q", 4), first_u=(), w=("b", 4))
+    model = model_of([loop([ONWARDS, inner, *following], ["t"])], inputs, ["y_t"])
+    engine = engine_of(model)
+    for outer, iterations in ((0, 2), (1, 0), (3, 2)):
+        for q, b in ((1, 3), (3, 1), (3, 3)):
+            feeds = {"first_t": drawn(q, 4), "first_u": drawn(), "w": drawn(b, 4)}
+            agree(engine, model, {"m": np.array(outer), "n": np.array(iterations), **feeds})
+
+
+def test_a_loop_whose_extents_go_on_changing_is_converted_once_by_its_first_iteration():
+    """Each iteration of the outer loop meets what the inner one has broadcast: equal extents are asked for there."""
+    inner = loop([node("Identity", ["d"], ["d_"]), ADD], inputs=("n", "yes"), names=("j", "d"))
+    inner.input[2] = "t"
+    following = [node("Tanh", ["y_s"], ["tanh"]), node("Add", ["t", "tanh"], ["t_"])]
+    inputs = COUNTED | {"n": ((), np.int64)} | floats(first_t=("q", 4), w=("b", 4))
+    model = model_of([loop([ONWARDS, inner, *following], ["t"])], inputs, ["y_t"])
+    engine = engine_of(model)
+    for outer, iterations in ((0, 2), (1, 0), (3, 2)):
+        feeds = {"m": np.array(outer), "n": np.array(iterations), "first_t": drawn(3, 4), "w": drawn(3, 4)}
+        agree(engine, model, feeds)
