@@ -39,11 +39,11 @@ def emit(spec, wanted, **environment):
     "spec",
     [
         "x86-64",
-        "x86-64-v3",
+        pytest.param("x86-64-v3", marks=pytest.mark.slow),
         "skylake-avx512",
-        LINUX_ARM,
+        pytest.param(LINUX_ARM, marks=pytest.mark.slow),
         f"{LINUX_ARM} -mcpu=neoverse-v1",
-        "llvm -mtriple=riscv64-unknown-linux-gnu",
+        pytest.param("llvm -mtriple=riscv64-unknown-linux-gnu", marks=pytest.mark.slow),
     ],
 )
 def test_objects_need_no_library(spec):

@@ -75,6 +75,7 @@ def test_mypy_accepts_them(programs):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_pyright_accepts_them(programs):
     (programs / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}), encoding="utf-8")
     done = run(programs, "pyright", "--pythonpath", sys.executable)

@@ -17,10 +17,10 @@ ALLOWED = {
     "spec",
     [
         "x86-64",
-        "x86-64-v3",
+        pytest.param("x86-64-v3", marks=pytest.mark.slow),
         "x86-64-v4",
         "llvm -mtriple=aarch64-unknown-linux-gnu",
-        "llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-v1",
+        pytest.param("llvm -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-v1", marks=pytest.mark.slow),
     ],
 )
 def test_objects_need_no_library(example_kernels, spec):

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+from pairs import each_pair
 
 import loopwright as lw
 
@@ -63,12 +64,9 @@ def test_sizes_of_nearest_elements(rounding):
     check([{"sizes": sizes} for sizes in SIZES], nearest_mode=rounding)
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize(
-    "options", [{}, {"antialias": 1}, {"exclude_outside": 1}, {"antialias": 1, "exclude_outside": 1}]
-)
-def test_sizes_of_weighted_elements(mode, options):
-    check([{"sizes": sizes} for sizes in SIZES], mode=mode, **options)
+@each_pair(mode=["linear", "cubic"], antialias=[0, 1], exclude_outside=[0, 1])
+def test_sizes_of_weighted_elements(mode, antialias, exclude_outside):
+    check([{"sizes": sizes} for sizes in SIZES], mode=mode, antialias=antialias, exclude_outside=exclude_outside)
 
 
 @pytest.mark.parametrize("axes", [[2, 3], [3, 2], [3]])

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from pairs import each_value
 
 import loopwright as lw
 
@@ -65,8 +66,7 @@ def test_an_open_axis():
 LENGTHS = (*range(1, 41), 97, 100, 243, 375, 400, 401, 441, 512, 1021, 1023, 2048)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+@each_value(form=FORMS, kind=["float32", "float64", "float16"])
 def test_every_length_of_an_open_axis(form, kind):
     """Lengths of small prime factors, and others, which are made of longer ones."""
     components, inverse, onesided = FORMS[form]

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -248,8 +249,7 @@ def test_half_precision_keys_and_values_are_converted_before_they_are_broadcast(
     assert sums == 3
 
 
-@pytest.mark.parametrize("kind", ["float32", "float16"])
-@pytest.mark.parametrize("has_mask", [False, True])
+@each_value(kind=["float32", "float16"], has_mask=[False, True])
 def test_two_implementations_serve_all_open_lengths_and_give_0_where_there_are_no_keys(kind, has_mask):
     queries, keys = te.var("queries"), te.var("keys")
     shapes = [(1, 2, queries, 24), (1, 2, keys, 24), (1, 2, keys, 20), (1, 2, queries, keys)][: 3 + has_mask]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import test_attention as attention_tests
+from pairs import each_value
 from test_attention import bools, check, floats, oracle
 
 import loopwright as lw
@@ -40,8 +41,7 @@ def test_heads_may_share_keys(layout, heads, shared):
     check(query, key, value, **attrs)
 
 
-@pytest.mark.parametrize("size", [4, 8, 20, 40, 64, 72, 128])
-@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "native"])
+@each_value(size=[4, 8, 20, 40, 64, 72, 128], target=["x86-64", "x86-64-v3", "native"])
 def test_sizes_of_heads(size, target):
     check(floats(1, 4, 1, size), floats(1, 2, 50, size), floats(1, 2, 50, size), target=target)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright import te
@@ -94,10 +95,12 @@ def test_every_target_gives_the_same(ops, target, signs):
     np.testing.assert_array_equal(found, product(a, b))
 
 
-@pytest.mark.parametrize("target", RUNNABLE)
-@pytest.mark.parametrize("make", [matmul, dense, nn.packed_byte_matmul], ids=["made", "turned", "packed"])
-@pytest.mark.parametrize("terms", [64, 70])
-def test_a_left_factor_beyond_the_second_cache_goes_by_once_for_a_chunk_of_panels(ops, make, terms, target):
+PRODUCTS = {"made": matmul, "turned": dense, "packed": nn.packed_byte_matmul}
+
+
+@each_pair(name=PRODUCTS, terms=[64, 70], target=RUNNABLE)
+def test_a_left_factor_beyond_the_second_cache_goes_by_once_for_a_chunk_of_panels(ops, name, terms, target):
+    make = PRODUCTS[name]
     resolved = replace(lw.resolve_target(target), l2_bytes=2**12)
     a, b = extremes((45, terms), "uint8"), extremes((terms, 150), "uint8")
     right = b

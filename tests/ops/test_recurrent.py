@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import recurrences
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright import TypeInferenceError, te
@@ -108,9 +109,7 @@ CELLS = {
 }
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64"])
-@pytest.mark.parametrize("hidden", [16, 21, 40])
-@pytest.mark.parametrize("cell", CELLS)
+@each_pair(cell=CELLS, hidden=[16, 21, 40], target=["native", "x86-64"])
 def test_an_open_batch_has_full_tiles_and_a_kernel_for_one_row(cell, hidden, target):
     """Numbers of sequences below, at and beyond a tile's; each has the same bits among any others."""
     make, gates, reference = CELLS[cell]

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -123,8 +124,7 @@ OPEN_PLANES = {
 }
 
 
-@pytest.mark.parametrize("target", ["native", "x86-64"])
-@pytest.mark.parametrize("name", OPEN_PLANES)
+@each_value(name=OPEN_PLANES, target=["native", "x86-64"])
 def test_planes_of_open_extents_are_one_row(name, target):
     """However short the rows of a plane are, if it has elements enough together."""
     make, wanted = OPEN_PLANES[name]
