@@ -308,12 +308,13 @@ def nonnegative(variables: Iterable[Var]) -> Facts:
 
 
 def entry_facts(func: PrimFunc) -> Facts:
-    """What holds at the entry of a function: symbolic dimensions of the arguments are not negative."""
+    """What holds at the entry of a function: symbolic dimensions of the arguments are not negative, nor are those of
+    which the arguments have multiples."""
     facts = Facts()
-    for buffer in func.buffers:
-        for extent in buffer.shape:
-            if isinstance(extent, Var):
-                facts = facts.with_interval(extent, Interval(0, None))
+    for extent in dict.fromkeys(extent for buffer in func.buffers for extent in buffer.shape):
+        term = linear_of(extent).single
+        if term is not None and term.coefficient > 0 and isinstance(term.factors[0], Var) and len(term.factors) == 1:
+            facts = facts.with_interval(term.factors[0], Interval(0, None))
     return facts
 
 

@@ -36,6 +36,17 @@ def test_quotients_are_computed_outside_of_the_loops_inside(parallel):
     assert divided == []
 
 
+def test_what_has_multiples_of_an_extent_tells_that_it_is_not_negative():
+    """As behind an operator that makes images twice as large: rows of 2n + 2 elements are at least two."""
+    n, m = te.var("n"), te.var("m")
+    A = te.placeholder((m * 2, n * 2), name="A")
+    B = te.compute((m * 2, n * 2 + 2), lambda i, j: te.if_then_else(j >= 2, A[i, j - 2], te.const(0.0)), name="B")
+    s = lw.create_schedule(B)
+    s[B].fuse(*s[B].loops)
+    func = lw.lower(s, [A, B])
+    assert {stmt.var.name for stmt in walk(func.body) if isinstance(stmt, LetStmt)} >= {"quotient", "remainder"}
+
+
 def test_what_may_be_divided_by_zero_stays():
     n, m = te.var("n"), te.var("m")
     A = te.placeholder((n,), "int64", name="A")
