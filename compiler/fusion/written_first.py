@@ -4,6 +4,7 @@ A concatenation: as something else moves or sums its elements, each is chosen am
 are of several. Written first, each piece is a copy.
 A transpose that turns rows, or a change of layout that makes rows of blocks: only their own schedules go by tiles that
 are turned in registers; in another function's each lane of a vector is read from another row.
+Pixels that are interleaved out of channels: only their own schedule does that in registers.
 All that moves or broadcasts elements, before a reshape that does not keep rows whole: each lane of a vector is divided
 to find its row. Written first, the reshape needs no code.
 
@@ -25,6 +26,7 @@ from ...ir.open_extents import LONG as LONG_EXTENT
 from ...ops.definition.registry import OpPattern, get_op, op_of
 from ...ops.families.concatenate import CONCATENATE
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM
+from ...ops.families.space_depth import DEPTH_TO_SPACE
 
 TAKE, RESHAPE, TRANSPOSE = get_op("take"), get_op("reshape"), get_op("transpose")
 FEW_ELEMENTS = 1024
@@ -51,6 +53,8 @@ def why_written_first(call: Call, reader: Call) -> str | None:
         return f"{reader.op.name} would read each element of {call.op.name} from another row"
     if call.op is LAYOUT_TRANSFORM and _turns_blocks(call):
         return f"{reader.op.name} would read each element of {call.op.name} from another block"
+    if call.op is DEPTH_TO_SPACE and call.attrs.layout == "NCHW":
+        return f"{reader.op.name} would read each element of {call.op.name} from another channel"
     if reader.op is RESHAPE and _changes_rows(reader) and _is_moved(call):
         return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"
     return None

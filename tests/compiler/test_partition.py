@@ -124,6 +124,22 @@ def test_blocks_are_undone_before_their_elements_are_moved(mover, turned):
     assert names(body, params=[x]) == (["layout_transform", mover] if turned else [f"layout_transform_{mover}"])
 
 
+@pytest.mark.parametrize("mover", MOVES)
+def test_pixels_are_interleaved_before_they_are_moved(mover):
+    """A function that is elementwise takes them as they are interleaved."""
+    x = lw.var("x", (4, 48, 16, 16))
+    pixels = nn.depth_to_space(x, 2)
+    body = {
+        "take": lambda: nn.take(pixels, lw.const(np.arange(60) * 2 // 10), 1),
+        "transpose": lambda: nn.transpose(pixels, (1, 0, 2, 3)),
+        "reshape": lambda: nn.reshape(pixels, (2, -1, 32)),
+        "sum": lambda: nn.sum(pixels, 1),
+        "strided_slice": lambda: nn.strided_slice(pixels, [3], [10], [1]),
+    }[mover]()
+    assert names(body, params=[x]) == ["nn_depth_to_space", mover]
+    assert len(names(nn.relu(pixels), params=[x])) == 1
+
+
 MOVED = {
     "strided_slice": lambda x: nn.strided_slice(x, [1], [47], [1]),
     "transpose": lambda x: nn.transpose(x, (1, 0, 2)),
