@@ -27,7 +27,7 @@ from .recorded_rewrite import recorded_rewrite
 
 LOG = logging.getLogger("loopwright.layout_planning")
 WORTHWHILE = 0.98
-"""A plan is taken if it costs at most this share of leaving the graph as it is: estimates are not that exact."""
+"""A plan is taken if what it changes costs at most this share of what that costs now: estimates are not that exact."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,13 +74,15 @@ def plan_layouts(function: Function, settings: CompileSettings, around: Numbers 
     """
     costs = LayoutCosts(settings, expected_extents(function, settings.expect, around))
     order = post_order(function.body)
-    before = sum(costs.of_call(node) for node in order if isinstance(node, Call))
+    each = {node: costs.of_call(node) for node in order if isinstance(node, Call)}
+    before = sum(each.values())
     if settings.options.is_strict:
         return LayoutPlan(function, (), before, before)
     assignment = assign_layouts(order, function.body, costs)
     ruled = [node for node in order if isinstance(node, Call) and op_of(node).layout_rule is not None]
     recorded = {node for node in ruled if recorded_rewrite(node, settings) is not None}
-    if not recorded and not assignment.cost <= WORTHWHILE * before:
+    changed = sum(cost for node, cost in each.items() if assignment.chosen[node] is not assignment.candidates[node][0])
+    if not recorded and not before - assignment.cost >= (1 - WORTHWHILE) * changed > 0:
         return LayoutPlan(function, (), before, before)
     choices = tuple(
         LayoutChoice(node, assignment.chosen[node], assignment.candidates[node])

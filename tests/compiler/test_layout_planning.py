@@ -319,6 +319,20 @@ def test_a_chain_costs_the_least_that_is_possible(seed):
     assert plan.after == pytest.approx(least if least <= 0.98 * kept else kept)
 
 
+@pytest.mark.parametrize(("cost", "is_taken"), [(10, True), (3.05, False)])
+def test_what_a_plan_gains_is_compared_with_what_it_changes(cost, is_taken):
+    """A step that costs a thousand times as much, and stays as it is, does not keep others from being planned."""
+    far = 10_000 * TRANSFORM_COST
+    stays = [[far, 2 * far, 2 * far], [2 * far] * 3, [2 * far] * 3]
+    changes = [[cost * TRANSFORM_COST] * 3, [cost * TRANSFORM_COST, TRANSFORM_COST, far], [far] * 3]
+    costs = tuple(tuple(map(tuple, rows)) for rows in (stays, changes))
+    x = lw.var("x", (64, 64))
+    node = STEP(STEP(x, attrs=StepAttrs(0, costs=costs)), attrs=StepAttrs(1, costs=costs))
+    plan = plan_layouts(lw.Function([x], node), CompileSettings(TARGET))
+    assert plan.before == pytest.approx(far + cost * TRANSFORM_COST)
+    assert plan.after == pytest.approx(far + (3 if is_taken else cost) * TRANSFORM_COST, rel=1e-9)
+
+
 # An operator that adds a row, and one that adds a row which was packed: both as many cycles as attributes say.
 
 
