@@ -17,7 +17,6 @@ from ....graph.node import Node, tensor_of
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Axis, Expr
-from ....ir.makers import minimum
 from ....lowering.schedule import Schedule, create_schedule
 from ....schedules.default_schedule import schedule_stage
 from ....te.tensor import Tensor, Tensors
@@ -38,7 +37,7 @@ SUMS = 8
 REGISTERS = 0.75
 """The share of the registers that sums of several rows take."""
 OPEN_ROWS = 4
-"""The rows of a tile of an open batch at most, whose last tile is computed as a whole."""
+"""The rows of a tile of an open batch at most."""
 
 ARGUMENTS = [
     ("x", "the products of all steps with the input weights, with all biases, [time, batch, gates · hidden]"),
@@ -147,8 +146,7 @@ def products(
     k = te.reduce_axis((0, of.hidden), name="k")
 
     def element(t: Axis, b: Axis, g: Axis, j: Axis) -> Expr:
-        row = minimum(b.var, of.batch - 1)  # a tile of an open batch goes on beyond the last one
-        return te.sum(state(t, row, k) * widened(r[j // UNITS, k, g + first, j % UNITS]), axis=k)
+        return te.sum(state(t, b.var, k) * widened(r[j // UNITS, k, g + first, j % UNITS]), axis=k)
 
     return te.compute((of.time + 1, of.batch, gates, of.hidden), element, name=name)
 
@@ -213,8 +211,6 @@ def _schedule_part(schedule: Schedule, part: CellStages, batch: int | None, targ
         _, row, gate, unit, k = view.loops
         if units == lanes:  # a tile of several panels may end with a part of one
             unit = view.round_up(unit, factor=lanes)
-        if batch is None:
-            row = view.round_up(row, factor=rows)
         block, lane = view.split(unit, factor=lanes)
         view.reorder(k, row, gate, block, lane)
         for loop in (row, gate, block):
