@@ -38,9 +38,8 @@ class ElementGroup:
 
     ``always_stored`` are those stored to whenever the piece of program runs, ``stored_first`` those that the first
     iteration of a loop stores to under the condition that it is the first; ``needed`` those that may be loaded before
-    either. ``conditions`` are those under which an element is accessed, wherever it is, and ``stores`` is how often
-    the program stores to it. ``origin`` is that of a store
-    among them, for what the registers' own loads and stores come from.
+    either. ``conditions`` are those under which an element is accessed, wherever it is, and ``stores`` is how often the
+    program stores to it. ``origin`` is that of a store, for what the registers' own loads and stores come from.
     """
 
     buffer: Buffer
@@ -50,7 +49,6 @@ class ElementGroup:
     needed: set[Element] = field(default_factory=set)
     conditions: dict[Element, tuple[Expr, ...]] = field(default_factory=dict)
     stores: Counter[Element] = field(default_factory=Counter)
-    stored: bool = False
     origin: int = 0
 
     @property
@@ -181,7 +179,6 @@ class _Search:
             if element not in group.always_stored and element not in group.stored_first:
                 group.needed.add(element)
         else:
-            group.stored = True
             group.stores[element] += 1
             group.origin = access.origin
             if always:

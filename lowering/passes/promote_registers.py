@@ -145,7 +145,7 @@ class _Promoter:
         condition, as the sums of the last tile of a row are, the loop must access under it alone. A loop that may not
         run at all is promoted for groups of the second kind, if there are any.
         """
-        groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stored}
+        groups = {d: g for d, g in find_groups(loop, facts, self.budget).items() if g.stores}
         starts = _starts(before, groups)
         started = {key for start in starts for key in start.elements}
         covered = {d for d, g in groups.items() if all((d, e) in started for e in g.elements)}

@@ -140,15 +140,19 @@ class TiledParts:
 
     @classmethod
     def of(cls, attrs: TileAttrs, x: TensorType) -> TiledParts:
-        """The cuts of those axes of which one number is known."""
+        """The cuts of those axes of which one number is known, or both."""
         axes = [(a, const_int(e), n) for a, (e, n) in enumerate(zip(x.shape, attrs.repeats, strict=True))]
         parts = {axis: n for axis, extent, n in axes if extent is None and isinstance(n, int) and n > 1}
-        return cls(parts, {axis: e for axis, e, n in axes if e is not None and e > 1 and isinstance(n, str)})
+        return cls(parts, {axis: e for axis, e, n in axes if e is not None and e > 1 and n not in (0, 1)})
 
     @property
     def cut(self) -> list[int]:
         """The axes that are cut."""
         return sorted((*self.parts, *self.extents))
+
+    def serves(self, attrs: TileAttrs) -> bool:
+        """Whether only a run knows an extent or repeats of an axis that is cut."""
+        return bool(self.parts) or any(isinstance(attrs.repeats[axis], str) for axis in self.extents)
 
     def schedule(self, attrs: TileAttrs, anchor: Tensors, outputs: Tensors, target: Target) -> Schedule:
         """What is behind the last cut is a row, which lies in x as it does in the result: its vectors are copied. The
@@ -232,9 +236,9 @@ register_compute(REPEAT, _repeat_compute)
 def _tile_strategy(attrs: TileAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     strategy, movement = OpStrategy(), moved([inputs[0], result])
     made = TiledParts.of(attrs, tensor_argument(inputs[0], "x"))
-    cost = CYCLES_PER_ELEMENT * elements(result) if made.cut else movement
+    cost = CYCLES_PER_ELEMENT * elements(result) if made.serves(attrs) else movement
     strategy.add_implementation(_tile_compute, injective_schedule.for_target(target), "tile.generic", cost=cost)
-    if made.cut:
+    if made.serves(attrs):
         strategy.add_implementation(_tile_compute, made.schedule, "tile.parts", cost=movement)
     return strategy
 

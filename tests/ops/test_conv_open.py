@@ -59,13 +59,13 @@ CASES = {
 
 
 ROWS = ("odd", "odd groups", "odd strided", "prime", "prime groups")
-SERVED_BY = dict.fromkeys(ROWS, "conv.open_rows") | {
-    "depthwise": "conv.blocked_depthwise",
-    "pointwise": "conv.open_pointwise",
-    "strided": "conv.open_pointwise",
-    "odd strided pointwise": "conv.open_pointwise_rows",
-    "odd pointwise": "conv.open_pointwise_rows",
-    "prime pointwise": "conv.open_pointwise_rows",
+SERVED_BY = dict.fromkeys(ROWS, ("conv.open_rows",)) | {
+    "depthwise": ("conv.blocked_depthwise", "conv.depthwise"),  # which cost nearly the same
+    "pointwise": ("conv.open_pointwise",),
+    "strided": ("conv.open_pointwise",),
+    "odd strided pointwise": ("conv.open_pointwise_rows",),
+    "odd pointwise": ("conv.open_pointwise_rows",),
+    "prime pointwise": ("conv.open_pointwise_rows",),
 }
 """All others by ``conv.open_blocked``."""
 
@@ -81,13 +81,13 @@ def test_images_of_all_sizes(name, target):
     y = lw.nn.relu(lw.nn.conv2d(x, lw.const(weight), **options) + lw.const(bias))
     square = rng.standard_normal((filters, filters, 1, 1)).astype(np.float32)
     last = lw.nn.conv2d(lw.nn.relu(lw.nn.conv2d(y, lw.const(square))), lw.const(square))
-    function, served_by = lw.Function([x], last), SERVED_BY.get(name, "conv.open_blocked")
+    function, served_by = lw.Function([x], last), SERVED_BY.get(name, ("conv.open_blocked",))
     settings = {"target": target, "arithmetic": "direct", "expect": {"x": (1, channels, 224, 224)}}
     if not TARGETS[target]:
-        assert served_by in chosen(lw.explain(function, **settings), "nn.conv2d")
+        assert not set(served_by).isdisjoint(chosen(lw.explain(function, **settings), "nn.conv2d"))
         return
     library = lw.compile(function, jobs=1, **settings)
-    assert served_by in chosen(library, "nn.conv2d")
+    assert not set(served_by).isdisjoint(chosen(library, "nn.conv2d"))
     engine = lw.Engine(library)
     short = [(1, 1, 1), (2, 1, 3), (1, 5, 2)] if window == (1, 1) or "far" in name else []
     for shape in [(1, 14, 14), (2, 7, 23), (1, 31, 9), (3, 9, 8), *short]:

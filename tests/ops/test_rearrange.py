@@ -186,6 +186,7 @@ OPEN_TILES = {
     "open repeats": ((6, 4), ("n", 1)),
     "open repeats of rows": ((3, 5), (1, "n")),
     "extents and repeats": (("n", 4), (2, "m")),
+    "known columns beside open rows": (("n", 5), (2, 7)),
     "nothing": (("n", 4), (0, 1)),
 }
 
