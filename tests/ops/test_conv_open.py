@@ -135,6 +135,17 @@ def test_rows_of_open_length_cost_less_at_strides_than_the_definition(target, ch
         assert chosen == {"conv.open_rows"}
 
 
+@pytest.mark.parametrize(("padding", "copies"), [(0, False), (1, True)])
+def test_x_is_copied_for_its_padding_only(padding, copies):
+    x = lw.var("x", (1, 2, te.var("h"), te.var("w"), 16))
+    weight = lw.const(np.ones((3, 2, 3, 3, 16, 16), np.float32))
+    layouts = {"data_layout": "NCHW16c", "kernel_layout": "OIHW16i16o", "out_layout": "NCHW16c"}
+    y = lw.nn.conv2d(x, weight, strides=2, padding=padding, **layouts)
+    (function,) = lw.compile(lw.Function([x], y), target="znver4", jobs=1).functions
+    assert function.implementation == "conv.open_blocked"
+    assert ("allocate('global')" in function.loop_ir) == copies, function.loop_ir
+
+
 def test_tiles_of_filters_that_nothing_divides_are_nearly_even():
     """Of 19 filters, 7, 7 and 5 are summed side by side."""
     x = lw.var("x", (1, 16, te.var("h"), te.var("w")))
