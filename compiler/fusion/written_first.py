@@ -26,7 +26,7 @@ from ...ir.open_extents import LONG as LONG_EXTENT
 from ...ops.definition.registry import OpPattern, get_op, op_of
 from ...ops.families.concatenate import CONCATENATE
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM
-from ...ops.families.space_depth import DEPTH_TO_SPACE
+from ...ops.families.space_depth import DEPTH_TO_SPACE, is_interleaved
 
 TAKE, RESHAPE, TRANSPOSE = get_op("take"), get_op("reshape"), get_op("transpose")
 FEW_ELEMENTS = 1024
@@ -53,7 +53,7 @@ def why_written_first(call: Call, reader: Call) -> str | None:
         return f"{reader.op.name} would read each element of {call.op.name} from another row"
     if call.op is LAYOUT_TRANSFORM and _turns_blocks(call):
         return f"{reader.op.name} would read each element of {call.op.name} from another block"
-    if call.op is DEPTH_TO_SPACE and call.attrs.layout == "NCHW":
+    if call.op is DEPTH_TO_SPACE and is_interleaved(call.attrs):
         return f"{reader.op.name} would read each element of {call.op.name} from another channel"
     if reader.op is RESHAPE and _changes_rows(reader) and _is_moved(call):
         return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"

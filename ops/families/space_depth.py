@@ -202,6 +202,11 @@ SPACE_TO_DEPTH = register_op(
 register_compute(SPACE_TO_DEPTH, _space_to_depth_compute)
 
 
+def is_interleaved(attrs: PixelAttrs) -> bool:
+    """Whether rows of pixels are made of vectors of several channels, whose elements are interleaved in registers."""
+    return attrs.layout == "NCHW" and 1 < attrs.block_size <= MOST_INTERLEAVED
+
+
 @register_strategy(DEPTH_TO_SPACE)
 def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
     """Vectors of channels are moved as they are; neighbours in a row come from different positions."""
@@ -215,7 +220,7 @@ def _depth_to_space_strategy(attrs: PixelAttrs, inputs: Sequence[Type], result: 
         width = const_int(x.shape[-1])
         lanes = min(target.lanes(x.dtype), MOST_LANES)
         made = InterleavedPixels(attrs.block_size, lanes if width is None else lanes_for(width, lanes))
-        with strategy.specialized(clause("small blocks", 1 < attrs.block_size <= MOST_INTERLEAVED)):
+        with strategy.specialized(clause("small blocks", is_interleaved(attrs))):
             name = "nn.depth_to_space.interleaved"
             strategy.add_implementation(made.compute, made.schedule, name, cost=movement)
     return strategy

@@ -126,7 +126,10 @@ def test_blocks_are_undone_before_their_elements_are_moved(mover, turned):
 
 @pytest.mark.parametrize("mover", MOVES)
 def test_pixels_are_interleaved_before_they_are_moved(mover):
-    """A function that is elementwise takes them as they are interleaved."""
+    """A function that is elementwise takes them as they are interleaved. Large blocks are not interleaved in
+    registers."""
+    large = nn.depth_to_space(lw.var("x", (4, 128, 4, 4)), 8)
+    assert len(names(nn.strided_slice(large, [1], [31], [2]), params=[large.args[0]])) == 1
     x = lw.var("x", (4, 48, 16, 16))
     pixels = nn.depth_to_space(x, 2)
     body = {
