@@ -74,14 +74,14 @@ def plan_layouts(function: Function, settings: CompileSettings, around: Numbers 
     """
     costs = LayoutCosts(settings, expected_extents(function, settings.expect, around))
     order = post_order(function.body)
-    each = {node: costs.of_call(node) for node in order if isinstance(node, Call)}
-    before = sum(each.values())
+    own = {node: costs.of_call(node) for node in order if isinstance(node, Call)}
+    before = sum(own.values())
     if settings.options.is_strict:
         return LayoutPlan(function, (), before, before)
     assignment = assign_layouts(order, function.body, costs)
     ruled = [node for node in order if isinstance(node, Call) and op_of(node).layout_rule is not None]
     recorded = {node for node in ruled if recorded_rewrite(node, settings) is not None}
-    changed = sum(cost for node, cost in each.items() if assignment.chosen[node] is not assignment.candidates[node][0])
+    changed = sum(cost for node, cost in own.items() if assignment.chosen[node] is not assignment.candidates[node][0])
     if not recorded and not before - assignment.cost >= (1 - WORTHWHILE) * changed > 0:
         return LayoutPlan(function, (), before, before)
     choices = tuple(

@@ -312,6 +312,29 @@ def test_cuts_that_decide_nothing_are_not_made_again_and_again(n):
     np.testing.assert_array_equal(c, np.roll(b, 1) + b)
 
 
+def assert_tiles_end_with(nest, func, n):
+    """The loops over tiles of 4, of which there is room for 8, end with the elements; all else is as it was."""
+    done = loop_partition(func)
+    for size in (1, 3, 4, 5, 30, 31, 32, 40):
+        nest.same(func, done, n=size)
+    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
+    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
+    assert max(const_int(end) for end in ends) == 3
+
+
+def sums_in_tiles(n):
+    """Arrays of 3 rows of terms and of sums; the first value of a sum of a tile, and what adds a term to it."""
+    A, B = make_buffer("A", (3, n), "int32"), make_buffer("B", (n,), "int32")
+
+    def first(t, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), const(7, "int32")))
+
+    def item(r, t, i):
+        return If(t * 4 + i < n, Store(B, (t * 4 + i,), Load(B, (t * 4 + i,)) + Load(A, (r, t * 4 + i))))
+
+    return A, B, first, item
+
+
 @pytest.mark.parametrize("inner", ["serial", "vectorized"])
 def test_iterations_that_do_nothing_are_left_out_whatever_stands_between(nest, inner):
     """A block of 32 elements, in tiles of 4, of an array of n: the tiles end where the array does."""
@@ -325,25 +348,14 @@ def test_iterations_that_do_nothing_are_left_out_whatever_stands_between(nest, i
         return nest.loop("k", 2, lambda k: nest.loop("i", 4, lambda i: item(t, k, i), inner))
 
     func = simplify_func(nest.kernel((A, B), nest.loop("t", 8, tile)))
-    done = loop_partition(func)
-    for size in (1, 3, 4, 5, 30, 31, 32, 40):
-        nest.same(func, done, n=size)
-    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
-    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
-    assert max(const_int(end) for end in ends) == 3
+    assert_tiles_end_with(nest, func, n)
 
 
 @pytest.mark.parametrize("inner", ["serial", "vectorized"])
 def test_iterations_are_left_out_in_which_no_part_of_the_body_does_anything(nest, inner):
     """A block of 32 sums, in tiles of 4: the first values and the terms behind them end where the array of n does."""
     n = index_var("n")
-    A, B = make_buffer("A", (3, n), "int32"), make_buffer("B", (n,), "int32")
-
-    def first(t, i):
-        return If(t * 4 + i < n, Store(B, (t * 4 + i,), const(7, "int32")))
-
-    def item(r, t, i):
-        return If(t * 4 + i < n, Store(B, (t * 4 + i,), Load(B, (t * 4 + i,)) + Load(A, (r, t * 4 + i))))
+    A, B, first, item = sums_in_tiles(n)
 
     def tile(r, t):
         return seq(
@@ -352,24 +364,13 @@ def test_iterations_are_left_out_in_which_no_part_of_the_body_does_anything(nest
         )
 
     func = simplify_func(nest.kernel((A, B), nest.loop("r", 3, lambda r: nest.loop("t", 8, lambda t: tile(r, t)))))
-    done = loop_partition(func)
-    for size in (1, 3, 4, 5, 30, 31, 32, 40):
-        nest.same(func, done, n=size)
-    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
-    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
-    assert max(const_int(end) for end in ends) == 3
+    assert_tiles_end_with(nest, func, n)
 
 
 def test_iterations_are_left_out_in_which_loops_inside_only_fetch_ahead(nest):
     """Sums of a block of 32, in tiles of 4, each of which goes through its terms by itself."""
     n = index_var("n")
-    A, B = make_buffer("A", (3, n), "int32"), make_buffer("B", (n,), "int32")
-
-    def first(t, i):
-        return If(t * 4 + i < n, Store(B, (t * 4 + i,), const(7, "int32")))
-
-    def item(r, t, i):
-        return If(t * 4 + i < n, Store(B, (t * 4 + i,), Load(B, (t * 4 + i,)) + Load(A, (r, t * 4 + i))))
+    A, B, first, item = sums_in_tiles(n)
 
     def terms(t):
         ahead = PrefetchStmt(A, (const(0, INDEX), const(0, INDEX)))
@@ -379,12 +380,7 @@ def test_iterations_are_left_out_in_which_loops_inside_only_fetch_ahead(nest):
         return seq(nest.loop("i", 4, lambda i: first(t, i), "unrolled"), terms(t))
 
     func = simplify_func(nest.kernel((A, B), nest.loop("t", 8, tile)))
-    done = loop_partition(func)
-    for size in (1, 3, 4, 5, 30, 31, 32, 40):
-        nest.same(func, done, n=size)
-    tiles = [node for node in walk(done.body) if isinstance(node, For) and node.var.name.startswith("t")]
-    ends = [simplify(substitute(loop.min + loop.extent, {n: const(9, INDEX)})) for loop in tiles]
-    assert max(const_int(end) for end in ends) == 3
+    assert_tiles_end_with(nest, func, n)
 
 
 def test_a_part_that_does_more_keeps_all_iterations(nest):

@@ -8,6 +8,7 @@ not fill vectors, for which ``open_blocked`` has them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ....base.dataclass import dataclass
@@ -104,10 +105,10 @@ class OpenRows:
             return max(1, min(most_vectors, (target.vector_registers - 2) // (side + 1)))
 
         sides = range(1, min(most, self.filters) + 1)
-        even = [side for side in sides if self.filters % side == 0]
-        if even[-1] < FEW_FILTERS and len(sides) > even[-1]:
-            even = [-(-self.filters // -(-self.filters // most))]
-        usual = [side for side in even if self.filters // side >= strips] or even[:1]
+        usual = [side for side in sides if self.filters % side == 0]
+        if usual[-1] < FEW_FILTERS and usual[-1] < sides[-1]:
+            usual = [math.ceil(self.filters / math.ceil(self.filters / most))]
+        usual = [side for side in usual if self.filters // side >= strips] or usual[:1]
         side = schedule.decide("rows", sides, max(usual, key=lambda side: (side * widest(side), -side)))
         return side, lanes * schedule.decide("vectors", range(1, widest(side) + 1), widest(side))
 
