@@ -113,8 +113,8 @@ class LoopBody:
         bound: dict[str, Value] = {graph.input[2 + k].name: Growing() for k in self.sequences}
         bound[graph.input[1].name] = as_declared(Constant(np.array(True)), graph.input[1])
         before = len(node.shapes.inputs)
-        imported = ImportedLoop(frozenset(params))
-        bounds.loops.append(imported)
+        bounds.loops.append(ImportedLoop(frozenset(params)))
+        node.shapes.meetings.append({})
         try:
             count = node.finish(add(number, integers(done))) if done else number
             bound[graph.input[0].name] = as_declared(count, graph.input[0])
@@ -126,10 +126,15 @@ class LoopBody:
             holds, *results = self.subgraphs.results(graph, bound)
             self.subgraphs.move_out(before, params)
             inner = self.subgraphs.born_inside(before)
-            meet = [pair for pair in imported.meet if inner.isdisjoint(v for extent in pair for v in free_vars(extent))]
+            meet = [
+                pair
+                for pair in node.shapes.meetings[-1]
+                if inner.isdisjoint(v for extent in pair for v in free_vars(extent))
+            ]
             return replace(self._parts(varying, variables, number, holds, results, inner), meet=meet)
         finally:
             bounds.loops.pop()
+            node.shapes.meetings.pop()
 
     def _parts(
         self,

@@ -75,8 +75,8 @@ def _looped(loop: OnnxLoop) -> Sequence[Value]:
     imported, written = _imported(body)
     if unlike := _that_broadcast(loop, imported):
         return _looped_after_broadcast(loop, unlike)
-    if around := node.shapes.bounds.loops:
-        around[-1].meet.update(dict.fromkeys(imported.meet))
+    if around := node.shapes.meetings:
+        around[-1].update(dict.fromkeys(imported.meet))
     condition = node.get(1)
     conditional = condition is not None and not (is_true(condition) and is_true(imported.holds))
     results = [*imported.carried, *imported.rows]
@@ -116,20 +116,14 @@ def _that_broadcast(loop: OnnxLoop, imported: ImportedBody) -> set[Expr]:
     if loop.done:
         return set()
     carried = {extent for value in loop.carried if isinstance(value, Node) for extent in tensor_of(value).shape}
-    broadcast = loop.node.shapes.broadcast
-    met = {extent for pair in imported.meet if not carried.isdisjoint(pair) for extent in pair}
-    return {part for extent in met for part in broadcast.get(extent, (extent,))}
+    return loop.node.shapes.parts_that_meet(imported.meet, carried)
 
 
 def _looped_after_broadcast(loop: OnnxLoop, extents: set[Expr]) -> Sequence[Value]:
     """The results of a loop in which these extents are broadcast to each other: what it carries has its extents from
     the first iteration on."""
-    shapes = loop.node.shapes
-    before, shapes.unlike = shapes.unlike, shapes.unlike | extents
-    try:
+    with loop.node.shapes.broadcasting(extents):
         return where_there_is_one(loop, _converted)
-    finally:
-        shapes.unlike = before
 
 
 def _imported(body: LoopBody) -> tuple[ImportedBody, Mapping[int, Node]]:

@@ -5,7 +5,7 @@ differ are taken for one, which each run checks (``compiler/passes/constraints.p
 name far more often than by number, and code for equal ones is the fastest. In the body of a loop that holds of the
 dimensions that a run computes, too, since what an iteration carries keeps its extents; but where what is carried begins
 with an extent of 1, and meets a dimension of an input, as the first state of a recurrence for a batch, it is repeated.
-Which extents meet in a body is noted: a run in which they differ takes another loop (``loops.py``).
+Which extents meet in a body is noted: it is converted again, so that they are repeated (``loops.py``, ``scans.py``).
 In a branch all dimensions that meet a number are repeated: what only one branch asks says nothing of the inputs.
 """
 
@@ -33,7 +33,7 @@ def broadcast_at_run_time(node: OnnxNode, values: Sequence[Node], behind: int = 
     if not all(isinstance(value.type, TensorType) for value in values):
         return list(values)
     born = _born_dimensions(node.shapes)
-    if not born and not node.shapes.conditions and not node.shapes.bounds.loops:
+    if not born and not node.shapes.conditions and not node.shapes.meetings:
         return list(values)
     shapes = [tensor_of(value).shape for value in values]
     rank = max(map(len, shapes))
@@ -71,12 +71,14 @@ def _extent(met_here: Sequence[Expr], born: frozenset[Expr], shapes: ShapeValues
         return number if any(_may_be_one(e, born, shapes) for e in different) else None
     if all(simplify(e - different[0], shapes.facts(e)) is ZERO for e in different[1:]):
         return None
-    if not shapes.bounds.loops:
+    if shapes.bounds.loops:
+        differ = _begins_as_one(different, born, shapes)
+    else:
         differ = bool(shapes.conditions) or any(_is_born(e, born) for e in different)
-        return _broadcast(different, shapes) if differ else None
-    if _begins_as_one(different, born, shapes) or shapes.unlike.issuperset(_parts(different, shapes)):
+    if differ or shapes.unlike.issuperset(_parts(different, shapes)):
         return _broadcast(different, shapes)
-    shapes.bounds.loops[-1].meet.update(dict.fromkeys(combinations(different, 2)))
+    if shapes.meetings:
+        shapes.meetings[-1].update(dict.fromkeys(combinations(different, 2)))
     return None
 
 

@@ -61,9 +61,24 @@ def convert_scan(node: OnnxNode, subgraphs: Subgraphs) -> Sequence[Node]:
         _flags(node.ints("scan_output_directions"), stacked),
     )
     try:
-        return _scanned(node, scan, subgraphs)
+        return _broadcast_as_met(node, scan, subgraphs)
     except MadeBytesError:
         return _as_loop(node, scan, subgraphs)
+
+
+def _broadcast_as_met(node: OnnxNode, scan: _Scan, subgraphs: Subgraphs) -> Sequence[Node]:
+    """The results of a Scan. Extents of states and of what is sliced that meet others in the body may be 1."""
+    shapes = node.shapes
+    differing = {extent for value in (*scan.states, *scan.sliced) for extent in tensor_of(value).shape}
+    shapes.meetings.append({})
+    try:
+        found = _scanned(node, scan, subgraphs)
+        if not (extents := shapes.parts_that_meet(shapes.meetings[-1], differing)):
+            return found
+        with shapes.broadcasting(extents):
+            return _scanned(node, scan, subgraphs)
+    finally:
+        shapes.meetings.pop()
 
 
 def _flags(given: Sequence[int] | None, count: int) -> tuple[bool, ...]:

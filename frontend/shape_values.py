@@ -9,7 +9,8 @@ model's inputs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ class ShapeValues:
     of the branches that are being imported: what becomes an extent in a branch is 0 where that is not taken.
     ``broadcast`` has, of extents that others broadcast to in a run, those others; ``first_one`` extents of what loops
     carry that are 1 before the first iteration, and ``unlike`` extents that meet in the loop that is being imported,
-    and may be 1. ``required`` are conditions on dimensions that each run checks, whatever it computes.
+    and may be 1; ``meetings``, for each loop that is being imported, pairs of extents that meet in it and are taken for
+    equal ones. ``required`` are conditions on dimensions that each run checks, whatever it computes.
     Mutable: grows while a model is imported."""
 
     def __init__(self, inputs: Sequence[Node]) -> None:
@@ -57,6 +59,7 @@ class ShapeValues:
         self.broadcast: dict[Expr, tuple[Expr, ...]] = {}
         self.first_one: set[Expr] = set()
         self.unlike: set[Expr] = set()
+        self.meetings: list[dict[tuple[Expr, Expr], None]] = []
         self.required: list[Expr] = []
         self.bounds = ValueBounds(self.of)
         self._known: dict[Node, Extents] = {}
@@ -64,6 +67,20 @@ class ShapeValues:
         self._born: dict[Node, tuple[Expr, ...]] = {}
         self._data: dict[Node, Node] = {}
         self._segments = 0
+
+    def parts_that_meet(self, pairs: Iterable[tuple[Expr, Expr]], carried: Set[Expr]) -> set[Expr]:
+        """The dimensions in those pairs of which something carried has one."""
+        met = {extent for pair in pairs if not carried.isdisjoint(pair) for extent in pair}
+        return {part for extent in met for part in self.broadcast.get(extent, (extent,))}
+
+    @contextmanager
+    def broadcasting(self, extents: Set[Expr]) -> Iterator[None]:
+        """Extents that meet in the loop that is imported within, each of which may be 1."""
+        before, self.unlike = self.unlike, self.unlike | extents
+        try:
+            yield
+        finally:
+            self.unlike = before
 
     def new_segment(self) -> int:
         """The number of a segment that nothing else of the model has."""

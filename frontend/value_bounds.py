@@ -35,12 +35,11 @@ _OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "//", "min
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedLoop:
-    """A loop whose body is being imported: the variables that differ by iteration, the largest numbers that are found
-    out before it, and extents that ``meet`` others in it, where both are taken for one."""
+    """A loop whose body is being imported: the variables that differ by iteration, and the largest numbers that are
+    found out before it."""
 
     variables: frozenset[Node]
     largest: dict[Node, Expr] = field(default_factory=dict)
-    meet: dict[tuple[Expr, Expr], None] = field(default_factory=dict)
 
 
 class ValueBounds:

@@ -133,6 +133,20 @@ MODELS = {
             for n, m in [(1, 3), (3, 3), (3, 1), (1, 1)]
         ],
     ),
+    "the state of a Scan and what it slices": (
+        [
+            node(
+                "Scan", "z x", "last r", num_scan_inputs=1,
+                body=helper.make_graph(
+                    [node("Add", "s row", "a"), node("Identity", "s", "same")], "body",
+                    [helper.make_tensor_value_info(name, FLOAT, None) for name in ("s", "row")],
+                    [helper.make_tensor_value_info(name, FLOAT, None) for name in ("same", "a")]),
+            ),
+        ],
+        {"x": (FLOAT, [4, "n"]), "z": (FLOAT, ["m"])},
+        {},
+        [{"x": floats(4, n), "z": floats(m)} for n, m in [(1, 3), (3, 3), (3, 1), (1, 1)]],
+    ),
 }  # fmt: skip
 
 
