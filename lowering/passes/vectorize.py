@@ -170,7 +170,7 @@ class _LoopVectorizer:
         buffer = stmt.buffer
         if stmt.value.dtype.lanes != 1:
             raise self._error(stmt, "it contains vectors already")
-        value = self._expr(stmt.value, mask, stmt)
+        value = self._expr(self.widen.alike_first(stmt.value), mask, stmt)
         indices = tuple(self._expr(i, mask, stmt) for i in stmt.indices)
         if buffer.data in self.widen.vector_elements:
             return replace(stmt, buffer=self.widen.view(buffer), indices=indices, value=broadcast_to(value, self.lanes))

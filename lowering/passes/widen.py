@@ -37,11 +37,12 @@ from ...ir.expr import (
 )
 from ...ir.facts import negate
 from ...ir.interval import interval_of
-from ...ir.makers import broadcast_to
+from ...ir.makers import broadcast_to, logical_and
 from ...ir.stmt import Stmt
 from .certain_reads import certainly_reads
 from .clamped_loads import clamped_load
 from .folding import add, both, multiply, subtract
+from .guards import conjuncts
 from .masks import any_lane
 from .private_buffers import find_varying, vector_element_buffers
 
@@ -129,6 +130,20 @@ class Widener:
             strides=(*(multiply(s, lanes) for s in strides), ONE),
             elem_offset=multiply(buffer.elem_offset, lanes),
         )
+
+    def alike_first(self, value: Expr) -> Expr:
+        """A choice between a value and a constant by conditions of which some are the same in all lanes: chosen by
+        these first, since that is a test, after which nothing is loaded. A masked load none of whose lanes is on may
+        take some hundred cycles, where no memory is."""
+        if not isinstance(value, IfThenElse) or not isinstance(value.b, Const):
+            return value
+        parts = list(conjuncts(value.condition))
+        alike = [part for part in parts if not self.varies(part)]
+        others = [part for part in parts if self.varies(part)]
+        if not alike or not others:
+            return value
+        inner = IfThenElse(logical_and(others), value.a, value.b)
+        return IfThenElse(logical_and(alike), inner, value.b)
 
     def _expr(self, value: Expr, mask: Expr | None) -> Expr:
         if not self.varies(value) and (mask is None or not self._may_fault(value)):

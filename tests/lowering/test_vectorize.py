@@ -99,6 +99,19 @@ def test_padding_is_not_read(nest):
     assert "if_then_else" not in text
 
 
+def test_rows_of_padding_load_nothing(nest):
+    """A masked load none of whose lanes is on may take hundreds of cycles where it ends in no memory of the process."""
+    A, B = buffers(("A", (3, 6), "float32"), ("B", (5, 8), "float32"))
+
+    def item(row, v):
+        inside = (row >= 1) & (v >= 1) & (row < 4) & (v < 7)
+        return Store(B, (row, v), IfThenElse(inside, Load(A, (row - 1, v - 1)), const(0, "float32")))
+
+    vector = lambda row: nest.loop("v", 8, lambda v: item(row, v), "vectorized")  # noqa: E731
+    text = check(nest, nest.kernel((A, B), nest.loop("row", 5, vector)))
+    assert "if_then_else(row >= 1 and row < 4, select(" in text
+
+
 def test_index_division_by_zero_in_lanes_that_are_off(nest):
     A, B = buffers(("A", (8,), "int32"), ("B", (8,), "int32"))
 

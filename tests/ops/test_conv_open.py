@@ -180,14 +180,20 @@ def test_columns_beyond_an_image_that_is_narrower_than_the_padding_are_no_iterat
     assert "n1" in partial
 
 
-def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy():
-    """Loads at a stride take several vectors, and shuffles, for each vector of products."""
+@pytest.mark.parametrize(("filters", "groups"), [(30, 1), (3, 3)])
+def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy(filters, groups):
+    """Loads at a stride take several vectors, and shuffles, for each vector of products; the copy is made of loads of
+    neighbours, too."""
     x = lw.var("x", (1, 3, te.var("h"), te.var("w")))
-    y = lw.nn.conv2d(x, lw.var("weight", (30, 3, 3, 3)), strides=2, padding=1)
-    (function,) = lw.compile(lw.Function([x, y.args[1]], y), target="znver4", jobs=1).functions
-    products = [line for line in function.loop_ir.splitlines() if "_reg[" in line and "padded" in line]
+    weight = lw.var("weight", (filters, 3 // groups, 3, 3))
+    y = lw.nn.conv2d(x, weight, strides=2, padding=1, groups=groups)
+    (function,) = lw.compile(lw.Function([x, weight], y), target="znver4", jobs=1).functions
+    lines = function.loop_ir.splitlines()
+    products = [line for line in lines if "_reg[" in line and "padded" in line]
     assert products
-    assert all(", 1, 16)] *" in line for line in products)
+    assert all(re.search(r", 1, (8|16)\)\] \*", line) for line in products)
+    of_x = [loaded for line in lines for loaded in re.findall(r"p0\[ramp\(.*?, (\d+), \d+\)", line)]
+    assert set(of_x) == {"1"}
 
 
 @pytest.mark.parametrize("extents", [(28, 28), (112, 112), (te.var("h"), te.var("w"))])

@@ -25,7 +25,7 @@ from ....schedules.blocks import largest_divisor
 from ....schedules.default_schedule import schedule_stage
 from ....schedules.gaps import with_last
 from ....schedules.machine import CORE
-from ....schedules.vector_rows import vectorize_row
+from ....schedules.vector_rows import copied_in_phases, vectorize_row
 from ....te.tensor import Tensor, Tensors
 from ...definition.accumulate import is_byte
 from ...definition.condition import clause
@@ -126,7 +126,7 @@ class Depthwise:
         are loaded for each of them where a window is high: of a known number, the last tile may then have some to
         spare."""
         if self.is_open:
-            return MOST_ROWS if self.by_columns else MOST_ROWS // 2
+            return MOST_ROWS if self.by_columns and not self.problem.is_strided else MOST_ROWS // 2
         if len(self.outputs) == 1:
             return 1
         height = self.outputs[-2]
@@ -183,12 +183,15 @@ class Depthwise:
         self._sum_rows(schedule[core], by_columns, rows)
         if copy == "none":
             schedule[source].compute_inline()
+            return schedule
+        stride, lanes = self._stride_of_copy(anchor), target.lanes(anchor.source.dtype)
+        if stride > 1 and self.problem.open_width is not None:
+            source = copied_in_phases(schedule, source, core, stride, lanes)
         else:
-            schedule[source].compute_at(stage, task if copy == "image" else block)
-            stride = self._stride_of_copy(anchor)
             if stride > 1:
                 schedule[source].transform_layout(with_last(source.ndim, source.ndim - 1, stride))
-            vectorize_row(schedule[source], target.lanes(source.dtype), self._tail_of_copy(copy), stride)
+            vectorize_row(schedule[source], lanes, self._tail_of_copy(copy), stride)
+        schedule[source].compute_at(stage, task if copy == "image" else block)
         return schedule
 
     def _decide_rows(self, schedule: Schedule, anchor: DefinedStages) -> tuple[bool, int, str]:
@@ -235,9 +238,8 @@ class Depthwise:
 
     def _stride_of_copy(self, anchor: DefinedStages) -> int:
         """By how many positions of a copy windows move, which stores those that far apart side by side: a vector of
-        outputs then reads neighbours for each tap, not only where it is copied. Rows of an open length stay in order,
-        since their ends are masked: a masked load of every second element is a gather."""
-        return self.problem.attrs.strides[-1] // anchor.steps[-1] if self.problem.open_width is None else 1
+        outputs then reads neighbours for each tap, not only where it is copied."""
+        return self.problem.attrs.strides[-1] // anchor.steps[-1]
 
     def _tail_of_copy(self, copy: str) -> Tail:
         """Rows of a copy go on to the end of their last vector, unless the first cache then no longer has room for an

@@ -15,9 +15,8 @@ from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....lowering.schedule import Schedule, StageView
 from ....schedules.around import schedule_around_sums
-from ....schedules.gaps import with_last
 from ....schedules.machine import CORE
-from ....schedules.vector_rows import vectorize_padded, vectorize_phases
+from ....schedules.vector_rows import copied_in_phases, vectorize_padded
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
@@ -76,12 +75,11 @@ class OpenRows:
         source = schedule.cache_read(anchor.source, "global", [core], pad=0)
         if anchor.copies:
             schedule[anchor.source].compute_inline()
-        if stride > 1:
-            schedule[source].transform_layout(with_last(source.ndim, source.ndim - 1, stride))
         schedule[core].compute_at(stage, across)
         schedule_vectors_of_sums(schedule[core], lanes, columns)
         if stride > 1:
-            vectorize_phases(schedule[source], stride, target)
+            phases = schedule[copied_in_phases(schedule, source, core, stride, lanes, "global")]
+            phases.parallel(phases.fuse(*phases.loops[:2]))
         else:
             vectorize_padded(schedule[source], False, target)
         return schedule
