@@ -1,6 +1,7 @@
 """Convolutions whose positions are open: one compilation serves images of all sizes."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
+from loopwright.runtime.foreign import why_not_here
 
 TARGETS = {"x86-64-v3": True, "znver4": False}
 """Whether its code runs on all machines that tests run on. Of others it is asked what would serve, and no more."""
@@ -153,6 +155,33 @@ def test_tiles_of_filters_that_nothing_divides_are_nearly_even():
     library = lw.compile(lw.Function([x], y), target="znver4", jobs=1)
     (function,) = (f for f in library.functions if "open_rows" in str(f.choices))
     assert set(re.findall(r"float32x16\[(\d+)\]", function.loop_ir)) == {"14", "10"}, function.loop_ir
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_short_rows_have_half_vectors_where_these_take_half_the_time(stride):
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((20, 6, 3, 3)).astype(np.float32)
+    x = lw.var("x", (1, 6, te.var("h"), te.var("w")))
+    function = lw.Function([x], lw.nn.conv2d(x, lw.const(weight), padding=1, strides=stride))
+    whole = lw.resolve_target("x86-64-v4")
+    assert chosen(lw.explain(function, target=whole), "nn.conv2d") == ["conv.open_rows"]
+    halves = replace(whole, fma_per_cycle=1)
+    assert chosen(lw.explain(function, target=halves), "nn.conv2d") == ["conv.open_short_rows", "conv.open_rows"]
+    if why_not_here(halves) is None:
+        engine = lw.Engine(lw.compile(function, target=halves, jobs=1))
+        for height, width in ((5, 7), (7, 8), (3, 9), (2, 16), (9, 1)):
+            data = rng.standard_normal((1, 6, height, width)).astype(np.float32)
+            wanted = windows(data, weight, (stride, stride), (1, 1), (1, 1), 1)
+            np.testing.assert_allclose(engine([data])[0], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
+def test_rows_of_known_length_have_half_vectors_if_these_hold_them():
+    weight = lw.const(np.ones((20, 6, 3, 3), np.float32))
+    halves = replace(lw.resolve_target("x86-64-v4"), fma_per_cycle=1)
+    for width, served_by in ((8, "conv.open_short_rows"), (9, "conv.open_rows")):
+        x = lw.var("x", (1, 6, te.var("h"), width))
+        function = lw.Function([x], lw.nn.conv2d(x, weight, padding=1))
+        assert chosen(lw.explain(function, target=halves), "nn.conv2d") == [served_by]
 
 
 def test_taps_beyond_the_border_are_no_iterations():

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ....base.dataclass import dataclass
 from ....base.target import Target
@@ -18,6 +19,7 @@ from ....schedules.around import schedule_around_sums
 from ....schedules.machine import CORE
 from ....schedules.vector_rows import copied_in_phases, vectorize_padded
 from ....te.tensor import Tensor, Tensors
+from ...definition.condition import clause
 from ...definition.cost import moved, multiplied
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
@@ -27,6 +29,10 @@ from .problem import ConvProblem
 MOST_FILTERS, MOST_VECTORS = 8, 2
 FEW_FILTERS = 4
 """Fewer in a tile leave processors waiting for their sums, and read x too often."""
+FEWEST_LANES = 8
+"""Of a vector for short rows: fewer take as long."""
+MORE_FILTERS = 3
+"""So many times as many filters are in a tile of short rows, whose sums are one vector each."""
 
 
 def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -36,14 +42,21 @@ def add_open_rows(strategy: OpStrategy, problem: ConvProblem) -> None:
         return
     cost = multiplied(problem.products, problem.dtype, problem.target, CORE.shares.open_rows)
     cost += moved([*problem.types, problem.x, problem.x])  # x is copied
+    half = problem.lanes // 2
+    if half >= FEWEST_LANES and problem.target.fma_per_cycle < CORE.full_rate:
+        short = replace(made, short=True)
+        with strategy.specialized(clause("short rows", problem.width <= half)):
+            strategy.add_implementation(definition, short.schedule, "conv.open_short_rows", cost=cost)
     strategy.add_implementation(definition, made.schedule, "conv.open_rows", cost=cost)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRows:
-    """The schedule of a convolution with so many filters in a group."""
+    """The schedule of a convolution with so many filters in a group. ``short`` rows are no longer than half of a
+    vector, and are halves, which take half the time of processors that multiply whole ones in two parts."""
 
     filters: int
+    short: bool = False
 
     @classmethod
     def of(cls, problem: ConvProblem) -> OpenRows | None:
@@ -62,7 +75,7 @@ class OpenRows:
         """The schedule of ``schedule``, but for the stages in ``keep``, where windows move by ``stride`` in a row."""
         kept = [anchor.source, *keep]
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, kept, target)
-        lanes = target.lanes(anchor.sums.dtype)
+        lanes = target.lanes(anchor.sums.dtype) // (2 if self.short else 1)
         side, columns = self.decide_tile(schedule, lanes, target)
         stage = schedule[main]
         n, filters, *outer, column = stage.loops[: main.ndim]
@@ -99,9 +112,10 @@ class OpenRows:
         A single filter may have up to ``vectors_alone`` vectors."""
 
         def widest(side: int) -> int:
-            most_vectors = vectors_alone if side == 1 else MOST_VECTORS
+            most_vectors = 1 if self.short else vectors_alone if side == 1 else MOST_VECTORS
             return max(1, min(most_vectors, (target.vector_registers - 2) // (side + 1)))
 
+        most *= MORE_FILTERS if self.short else 1
         sides = range(1, min(most, self.filters) + 1)
         usual = [side for side in sides if self.filters % side == 0]
         if usual[-1] < FEW_FILTERS and usual[-1] < sides[-1]:

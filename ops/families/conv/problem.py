@@ -124,10 +124,14 @@ class ConvProblem:
         return tuple(MANY_ROWS if extent is None else extent for extent in extents)
 
     @property
+    def width(self) -> Expr:
+        """The extent of the result along its last spatial axis."""
+        return self._extents_of_result[spatial_axes(self.rank)[-1]]
+
+    @property
     def open_width(self) -> Expr | None:
         """The extent of the result along its last spatial axis, if that is open."""
-        width = self._extents_of_result[spatial_axes(self.rank)[-1]]
-        return width if const_int(width) is None else None
+        return self.width if const_int(self.width) is None else None
 
     @cached_property
     def window(self) -> tuple[int, ...]:
