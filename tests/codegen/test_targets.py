@@ -39,8 +39,7 @@ def emit(spec, wanted, **environment):
     "spec",
     [
         "x86-64",
-        pytest.param("x86-64-v3", marks=pytest.mark.slow),
-        "skylake-avx512",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("x86-64-v3", "skylake-avx512")),
         pytest.param(LINUX_ARM, marks=pytest.mark.slow),
         f"{LINUX_ARM} -mcpu=neoverse-v1",
         pytest.param("llvm -mtriple=riscv64-unknown-linux-gnu", marks=pytest.mark.slow),

@@ -251,7 +251,14 @@ def undefined_symbols(image: bytes) -> set[str]:
 
 @pytest.mark.parametrize(
     "target",
-    ["x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids", "llvm -mtriple=aarch64-unknown-linux-gnu"],
+    [
+        "x86-64",
+        pytest.param("x86-64-v2", marks=pytest.mark.slow),
+        "x86-64-v3",
+        pytest.param("x86-64-v4", marks=pytest.mark.slow),
+        "sapphirerapids",
+        "llvm -mtriple=aarch64-unknown-linux-gnu",
+    ],
 )
 def test_no_target_needs_a_library(child, target, tmp_path):
     floats = ["float32x8", "float64x4", "float16x8", "bfloat16"]

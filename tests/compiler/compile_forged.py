@@ -30,7 +30,7 @@ X = np.linspace(-1, 1, 4 * 8, dtype=np.float32).reshape(4, 8)
 W = np.linspace(-2, 1, 8 * 8, dtype=np.float32).reshape(8, 8)
 EXPECTED = np.maximum(X.astype(np.float64) @ W, 0)
 VALUES = (None, True, -1, 1 << 80, 0.5, "x", "\x00\n", [], [[]], {}, ["//", 1, 0], ["min", "n7", 1], [{}], "n0")
-EVERY = int(os.environ.get("LOOPWRIGHT_FORGE_EVERY", "6"))
+EVERY = int(os.environ.get("LOOPWRIGHT_FORGE_EVERY", "9"))
 """Which part of the many cases is tried, those of places aside."""
 DEEP = b"[" * 100_000 + b"]" * 100_000
 PLACES = ("FIFO", "folder", "link", "dangling link", "link to a device", "socket", "unreadable", "sparse", "for all")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from onnx_cases import floats
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -50,9 +51,9 @@ def operators(function):
     return [node.op.name for node in post_order(function.body) if isinstance(node, Call)]
 
 
-@pytest.mark.parametrize("is_open", [False, True])
-@pytest.mark.parametrize(("equation", "shapes"), [(e, s) for e, *s in PRODUCTS])
-def test_products_of_matrices(equation, shapes, is_open):
+@each_value(product=range(len(PRODUCTS)), is_open=[False, True])
+def test_products_of_matrices(product, is_open):
+    equation, *shapes = PRODUCTS[product]
     function = made(equation, shapes, is_open=is_open)
     assert "einsum" not in operators(einsum_products(function))
     arrays = [floats(*shape, seed=k) for k, shape in enumerate(shapes)]

@@ -5,6 +5,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from pairs import each_value
 
 from loopwright import te
 
@@ -215,8 +216,7 @@ REDUCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", REDUCTIONS)
-@pytest.mark.parametrize("kind", NUMBERS)
+@each_value(name=REDUCTIONS, kind=NUMBERS)
 def test_reductions(check, sample, name, kind):
     fold, reference = REDUCTIONS[name]
     n, m = 6, 9

@@ -174,14 +174,14 @@ def check(model, feeds):
             np.testing.assert_allclose(a, b, atol=1e-4 * abs(b).max(), rtol=0)
 
 
-@pytest.mark.parametrize(("batch", "length"), [(2, 7), (1, 16)])
+@pytest.mark.parametrize(("batch", "length"), [(2, 7), pytest.param(1, 16, marks=pytest.mark.slow)])
 def test_a_transformer_encoder(batch, length):
     rng = np.random.default_rng(length)
     mask = (np.arange(length) < rng.integers(3, length, (batch, 1))).astype(np.int64)
     check(encoder(), {"tokens": rng.integers(0, 50, (batch, length)), "mask": mask})
 
 
-@pytest.mark.parametrize("shape", [(1, 3, 16, 24), (2, 3, 20, 12)])
+@pytest.mark.parametrize("shape", [(1, 3, 16, 24), pytest.param((2, 3, 20, 12), marks=pytest.mark.slow)])
 def test_a_u_net(shape):
     image = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     check(u_net(), {"image": image})

@@ -60,6 +60,7 @@ def test_trained_digits_tells_functions_apart_by_shapes_and_keeps_its_model(tmp_
     assert any(line.startswith("new/demo/trained_digits.onnx") for line in lines)
 
 
+@pytest.mark.slow
 def test_the_last_line_of_resnet50_opens_a_page_of_its_hottest_function(tmp_path):
     lines = run_part("resnet50", tmp_path, "onnxruntime")
     for name in ("resnet50.onnx", "resnet50.lwlib"):

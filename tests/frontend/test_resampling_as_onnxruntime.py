@@ -6,7 +6,7 @@ import pytest
 from contrib_cases import in_onnxruntime
 from onnx import helper, numpy_helper
 from onnx_cases import compare, run
-from pairs import each_pair
+from pairs import each_pair, each_value
 
 ROUNDINGS = ("floor", "ceil", "round_prefer_floor")
 COORDINATES = ("asymmetric", "half_pixel", "pytorch_half_pixel")
@@ -48,7 +48,7 @@ def test_the_nearest_element_is_onnxruntimes(image, coordinates, rounding):
             check(made, {"x": rng.standard_normal((1, 2, height, width)).astype(np.float32)})
 
 
-@each_pair(mode=["linear", "cubic"], coordinates=COORDINATES, values=[*SCALES, *SIZES])
+@each_value(mode=["linear", "cubic"], coordinates=COORDINATES, values=[*SCALES, *SIZES])
 def test_open_images_are_interpolated_by_any_scale(mode, coordinates, values):
     name = "sizes" if isinstance(values[0], int) else "scales"
     made = resize((1, 2, "h", "w"), given_of(name, values), mode, coordinates)

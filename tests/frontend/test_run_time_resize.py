@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from pairs import each_pair
+from pairs import each_value
 
 import loopwright as lw
 
@@ -64,7 +64,7 @@ def test_sizes_of_nearest_elements(rounding):
     check([{"sizes": sizes} for sizes in SIZES], nearest_mode=rounding)
 
 
-@each_pair(mode=["linear", "cubic"], antialias=[0, 1], exclude_outside=[0, 1])
+@each_value(mode=["linear", "cubic"], antialias=[0, 1], exclude_outside=[0, 1])
 def test_sizes_of_weighted_elements(mode, antialias, exclude_outside):
     check([{"sizes": sizes} for sizes in SIZES], mode=mode, antialias=antialias, exclude_outside=exclude_outside)
 

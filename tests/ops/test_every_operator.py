@@ -1097,11 +1097,12 @@ def targets_of(name):
 
 
 CALLS = [
-    pytest.param(name, k, target, id=f"{name}-{k}-{label}")
+    pytest.param(name, k, target, id=f"{name}-{k}-{label}", marks=pytest.mark.slow if k and (k + at) % 2 else ())
     for name in sorted(CASES)
     for k in range(len(CASES[name]))
-    for label, target in targets_of(name).items()
+    for at, (label, target) in enumerate(targets_of(name).items())
 ]
+"""Of each operator the first case for all targets; of others every second target is among the slow tests."""
 
 
 @pytest.mark.parametrize(("name", "number", "target"), CALLS)

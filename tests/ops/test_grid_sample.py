@@ -4,7 +4,7 @@ with all operators."""
 import numpy as np
 import pytest
 import sampling
-from pairs import each_pair
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import TypeInferenceError, te
@@ -27,7 +27,7 @@ def test_images_and_grids_may_be_open(padding):
         np.testing.assert_allclose(engine([image, places])[0], wanted, rtol=1e-4, atol=1e-5)
 
 
-@each_pair(
+@each_value(
     mode=sampling.MODES,
     padding=sampling.PADDINGS,
     align=[False, True],

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pairs import each_pair
+from pairs import each_value
 
 import loopwright as lw
 from loopwright import te
@@ -98,7 +98,7 @@ def test_every_target_gives_the_same(ops, target, signs):
 PRODUCTS = {"made": matmul, "turned": dense, "packed": nn.packed_byte_matmul}
 
 
-@each_pair(name=PRODUCTS, terms=[64, 70], target=RUNNABLE)
+@each_value(name=PRODUCTS, terms=[64, 70], target=RUNNABLE)
 def test_a_left_factor_beyond_the_second_cache_goes_by_once_for_a_chunk_of_panels(ops, name, terms, target):
     make = PRODUCTS[name]
     resolved = replace(lw.resolve_target(target), l2_bytes=2**12)

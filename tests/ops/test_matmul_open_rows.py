@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from pairs import each_pair
+from pairs import each_pair, each_value
 
 import loopwright as lw
 from loopwright.te import var as dimension
@@ -43,7 +43,7 @@ def check(found, wanted, dtype):
         np.testing.assert_array_equal(found, wanted)
 
 
-@each_pair(
+@each_value(
     factor=[(64, 200), (37, 97), (1024, 48)],
     dtype=["float32", "float16", "bfloat16", "int8", "uint8"],
     target=TARGETS,
@@ -165,7 +165,7 @@ OPEN = {
 RUNS = [(1, 1, 1), (3, 5, 7), (5, 0, 9), (0, 3, 4), (7, 4, 0), (16, 33, 17), (40, 64, 130)]
 
 
-@each_pair(name=OPEN, dtype=["float32", "float64", "bfloat16", "int8"], target=TARGETS)
+@each_value(name=OPEN, dtype=["float32", "float64", "bfloat16", "int8"], target=TARGETS)
 def test_columns_and_terms_may_be_open_too(name, dtype, target):
     dims = {extent: dimension(extent) for shape in OPEN[name] for extent in shape if isinstance(extent, str)}
     variables = [lw.var(f"x{k}", [dims.get(e, e) for e in shape], dtype) for k, shape in enumerate(OPEN[name])]

@@ -71,8 +71,7 @@ def check_pool(ops, kind, x, window, strides, padding, dilations, ceil_mode, nat
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
-@pytest.mark.parametrize("kind", poolings())
+@each_value(kind=poolings(), native=[False, True])
 def test_pools_are_right(ops, kind, native):
     for case in CASES.values():
         check_pool(ops, kind, *case, native)

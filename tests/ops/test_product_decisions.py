@@ -135,7 +135,7 @@ def check(name, call, fused, several):
 
 
 @each_value(product=range(len(PRODUCTS)), fused=[False, True])
-@settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=1, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @given(st.data())
 def test_values_on_a_random_walk_give_the_bits_of_the_defaults(product, fused, data):
     name, call = PRODUCTS[product]
