@@ -32,6 +32,7 @@ from ..ops.definition.registry import SUPPORT_LEVELS, Op, OpPattern, all_ops, ge
 from ..ops.definition.strategy import OpStrategy, strategy_of
 from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from ..ops.families.pad import PAD, PadAttrs
+from ..ops.families.resample import resample
 from ..te import var
 from .output_file import check_output_file, write_text
 from .report import make_console
@@ -229,6 +230,8 @@ def _calls_of_forms() -> Iterator[Call]:
     heads, mask = (Var("x", tensor_type(shape, "float32")) for shape in ((1, 16, 32, 32), (32, 32)))
     yield nn.attention(heads, heads, heads, mask)
     yield nn.grid_sample(image, Var("grid", tensor_type((1, 4, 4, 2), "float32")), channels_last=True)
+    indices, weights = (Var(name, tensor_type((2, 8), kind)) for name, kind in (("at", "int64"), ("by", "float32")))
+    yield resample(image, indices, weights, 3)
     boxes, samples = Var("boxes", tensor_type((2, 4), "float32")), Var("samples", tensor_type((2,), "int64"))
     yield nn.roi_align(image, boxes, samples)
     yield from _sample_packed_products()

@@ -7,11 +7,12 @@ is never read outside a tensor.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ... import te
 from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, const_int
@@ -22,6 +23,7 @@ from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr
 from ..definition.extent_formulas import element_of
+from ..definition.layout_rule import LayoutCandidate, ValueLayout
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import check_within, left_of_rows, normalize_axis, same_extent, tensor_argument
@@ -148,6 +150,15 @@ def _gather_nd_compute(attrs: GatherNdAttrs, inputs: Tensors, result: Type) -> t
 
 
 _ARGUMENTS = [("data", "any shape"), ("indices", "integers; negative ones count from the end, others are clamped")]
+
+
+def _take_in_layout(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
+    """The layout of the data, whose axes are those of the result where indices have one, if that is not in blocks."""
+    axis = None if given is None else given.moved_axis(call.attrs.axis)
+    if given is not None and axis is not None and tensor_of(call.args[1]).ndim == 1:
+        yield LayoutCandidate((given, None), TakeAttrs(axis), given)
+
+
 TAKE = register_op(
     "take",
     "data at indices along one axis",
@@ -156,6 +167,7 @@ TAKE = register_op(
     OpPattern.INJECTIVE,
     TakeAttrs,
     support_level=3,
+    layout_rule=_take_in_layout,
     extent_rule=_asked_of_extents,
 )
 GATHER_ELEMENTS = register_op(

@@ -6,13 +6,14 @@ again for each element that the next axis makes of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
 
 from ... import te
 from ...base.dataclass import dataclass
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
 from ...graph.node import Call, Node
 from ...graph.types import TensorType, Type
 from ...ir.constants import const_int
@@ -20,10 +21,15 @@ from ...ir.expr import Expr
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of
 from ..definition.attrs import Attrs, attr
+from ..definition.cost import elements, moved
+from ..definition.layout_rule import LayoutCandidate, ValueLayout
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import normalize_axis, tensor_argument
-from ..definition.strategy import register_compute
+from ..definition.strategy import OpStrategy, register_strategy, schedule_default
 from .gather import in_bounds
+
+CYCLES_GATHERED = 1.5
+"""What an element takes that is read alone, as along the last axis; measured."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,13 @@ def _compute(attrs: ResampleAttrs, inputs: Tensors, result: Type) -> te.Tensor:
     return te.compute(tensor_argument(result, "result").shape, element, name="resample")
 
 
+def _layout_rule(call: Call, given: ValueLayout | None, target: Target) -> Iterator[LayoutCandidate]:
+    """The layout of the data, where the axis is not cut into blocks."""
+    axis = None if given is None else given.moved_axis(call.attrs.axis)
+    if given is not None and axis is not None:
+        yield LayoutCandidate((given, None, None), ResampleAttrs(axis), given)
+
+
 RESAMPLE = register_op(
     "nn.resample",
     "each element of an axis the sum of elements at indices, times weights",
@@ -78,8 +91,19 @@ RESAMPLE = register_op(
     OpPattern.OUT_ELEMENTWISE_FUSABLE,
     ResampleAttrs,
     support_level=3,
+    layout_rule=_layout_rule,
 )
-register_compute(RESAMPLE, _compute)
+
+
+@register_strategy(RESAMPLE)
+def _strategy(attrs: ResampleAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    indices = tensor_argument(inputs[1], "indices")
+    is_last = attrs.axis == tensor_argument(result, "result").ndim - 1
+    gathered = elements(result) * (const_int(indices.shape[0]) or 1) if is_last else 0
+    cost = moved([*inputs, result]) + CYCLES_GATHERED * gathered
+    strategy.add_implementation(_compute, schedule_default, "nn.resample.generic", cost=cost)
+    return strategy
 
 
 def resample(data: Node, indices: Node, weights: Node, axis: int) -> Call:

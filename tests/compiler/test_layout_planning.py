@@ -20,6 +20,7 @@ from loopwright.ops.definition.attrs import Attrs, attr
 from loopwright.ops.definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from loopwright.ops.definition.registry import Argument, Op, OpPattern
 from loopwright.ops.definition.strategy import OpStrategy, register_strategy, schedule_default
+from loopwright.ops.families.resample import resample
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3")
 nn = lw.nn
@@ -146,6 +147,13 @@ def test_an_operator_without_a_rule_gets_what_it_had():
     assert moved.args[0].op.name == "layout_transform"
 
 
+def twice_as_long(extent):
+    """The indices and weights by which an axis is interpolated."""
+    places = np.arange(2 * extent) // 2
+    indices = np.stack([places, np.minimum(places + 1, extent - 1)])
+    return lw.const(indices), lw.const(np.full(indices.shape, 0.5, np.float32))
+
+
 @pytest.mark.parametrize(
     ("follow", "shape"),
     [
@@ -156,6 +164,8 @@ def test_an_operator_without_a_rule_gets_what_it_had():
         (lambda y: nn.avg_pool(y, 3, strides=1), (1, 8, 26, 26, 8)),
         (lambda y: nn.concatenate([y, y], axis=2), (1, 8, 56, 28, 8)),
         (lambda y: nn.pad(y, (0, 0, 1, 2), (0, 0, 0, 3)), (1, 8, 29, 33, 8)),
+        (lambda y: resample(y, *twice_as_long(28), 2), (1, 8, 56, 28, 8)),
+        (lambda y: nn.take(y, lw.const(np.arange(42) * 2 // 3), axis=3), (1, 8, 28, 42, 8)),
         (lambda y: nn.multiply(y, nn.sigmoid(nn.mean(y, axes=(2, 3), keepdims=True))), (1, 8, 28, 28, 8)),
         (lambda y: nn.where(nn.greater(y, lw.const(np.float32(0))), y, nn.exp(y)), (1, 8, 28, 28, 8)),
     ],
