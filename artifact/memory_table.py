@@ -6,10 +6,10 @@ Its address is in the frame of a run. It has 8-byte words:
     (address, bytes, needed, idle) a stage, its memory, which grows where it is too small
     (address, bytes, mode) an output,       of those whose size a stage is the first to know
 
-An output's ``mode`` is 0 where its memory is given, and has to do; 1 where a new one is allocated at each run, for
-which ``grow`` grants the bytes; 2 where it is memory that grows. ``grow`` counts outputs behind the stages, and writes
-what there is then into the table. ``needed`` are the bytes that the last run needed; ``idle`` counts the runs in a row
-that needed much less than there is, and after many of them ``grow`` is called for less.
+An output's ``mode`` is 0 where its memory is given, and has to do; 2 where it is memory that grows (1 is another mode
+of libraries that earlier versions saved). ``grow`` counts outputs behind the stages, and writes what there is then into
+the table. ``needed`` are the bytes that the last run needed; ``idle`` counts the runs in a row that needed much less
+than there is, and after many of them ``grow`` is called for less.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ class OutputMode(IntEnum):
     """Whose memory an output is."""
 
     GIVEN = 0
-    NEW = 1
-    KEPT = 2
+    GROWS = 2
 
 
 GROW_WORDS = 2

@@ -21,12 +21,10 @@ from ..artifact.stage_refusals import (
     TooSmallExtent,
     refusals_of,
 )
-from ..base.aligned import ARENA_ALIGNMENT
 from ..base.idle_memory import AMPLE, IDLE_RUNS
 from .formulas import FormulaEmitter
-from .lanes import external
 from .stage_memory import plan_stage
-from .types import I1, I8, I32, I64, PTR, size_type
+from .types import I1, I8, I32, I64, PTR
 
 
 class StageEmitter:
@@ -97,17 +95,12 @@ class StageEmitter:
     def _place_output(self, output: BornOutput, code: int) -> None:
         """Have memory for an output."""
         builder, word = self._builder, output_word(self._stages, self._outputs)
-        size, mode = self._formulas.value(output.size), self._load(self._table, word + 2)
+        size = self._formulas.value(output.size)
         short = builder.icmp_signed(">", size, self._load(self._table, word + 1))
-        given = builder.icmp_signed("==", mode, _number(OutputMode.GIVEN))
+        given = builder.icmp_signed("==", self._load(self._table, word + 2), _number(OutputMode.GIVEN))
         self._leave_if(builder.and_(short, given), code)
         self._reserve(self._stages + self._outputs, word, size, llvm_ir.Constant(I1, 0), code)
-        slot = self._layout.output(output.number)
-        self._store(self._frame, slot, self._load(self._table, word, PTR))
-        with builder.if_then(builder.icmp_signed("==", mode, _number(OutputMode.NEW))):
-            made = self._allocate(size)
-            self._store(self._frame, slot, made)
-            self._leave_if(_is_null(builder, made), code)
+        self._store(self._frame, self._layout.output(output.number), self._load(self._table, word, PTR))
         self._outputs += 1
 
     def _count_idle(self, word: int, size: llvm_ir.Value) -> llvm_ir.Value:
@@ -128,15 +121,6 @@ class StageEmitter:
         with builder.if_then(builder.or_(short, idle), likely=False):
             grown = builder.call(self._grow, [self._owner, _number(number), size])
             self._leave_if(_is_null(builder, grown), code)
-
-    def _allocate(self, size: llvm_ir.Value) -> llvm_ir.Value:
-        """New memory of whole cache lines, one at least."""
-        builder = self._builder
-        kind = size_type(builder.module)
-        lines = builder.add(builder.and_(size, _number(-ARENA_ALIGNMENT)), _number(ARENA_ALIGNMENT))
-        count = lines if kind == I64 else builder.trunc(lines, kind)
-        allocate = external(builder.module, "aligned_alloc", PTR, [kind, kind])
-        return builder.call(allocate, [llvm_ir.Constant(kind, ARENA_ALIGNMENT), count])
 
     def _at(self, base: llvm_ir.Value, offset: Extent) -> llvm_ir.Value:
         made = self._builder.gep(base, [self._formulas.value(offset)], source_etype=I8)

@@ -70,6 +70,7 @@ class Executor:
         self._shapes: list[Shape] | None = None
         self._outputs: list[_Output | None] = []
         self._known: list[_Output] = []
+        self._unknown: Sequence[None] = [None] * len(model.outputs)
         self._staged = StagedRun(loaded, self._claim_stages, self._segments) if model.is_staged else None
         self._other_bytes, self._dims_text = 0, ""
         self._arena = Arena(model.name)
@@ -258,7 +259,8 @@ class Executor:
     ) -> RunOutputs:
         """A run that allocates what only it knows the size of."""
         buffers = self._known_outputs() if out is None else self._given(out, inputs)
-        return RunOutputs(staged.run(self._entry, context, inputs, buffers), self._signature.output_positions)
+        found = staged.run(self._entry, context, inputs, buffers, are_given=out is not None)
+        return RunOutputs(found, self._signature.output_positions)
 
     def _fresh(self) -> RunOutputs:
         """New arrays for all outputs whose size is known."""
@@ -273,8 +275,10 @@ class Executor:
         shown = ", ".join(str(each.shape) for each in outputs)
         return OutOfMemoryError(f"{self._loaded.model.name}: there is no memory for outputs of {shown}")
 
-    def _known_outputs(self) -> list[Array | None]:
+    def _known_outputs(self) -> Sequence[Array | None]:
         """New arrays for the outputs, None for those whose size only a run knows."""
+        if not self._known:
+            return self._unknown
         made = iter(self._fresh())
         return [None if each is None else next(made) for each in self._outputs]
 

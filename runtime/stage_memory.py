@@ -1,7 +1,11 @@
 """The memory of a model's stages: what its entry asks for while it runs, since nobody knows the sizes before.
 
+Small outputs are written to memory that stays, and copied from there, which takes less than to have memory of their
+own; a larger one is memory of its own, that the entry asks for at each run.
+
 Mutable: belongs to one executor, whose runs come one after the other. ``codegen/stage_entry.py`` has the form of the
-table that it shares with the entry, which calls Python only where something is larger than in all runs before.
+table that it shares with the entry, which calls Python only where something is larger than in all runs before, and for
+large outputs.
 """
 
 from __future__ import annotations
@@ -9,22 +13,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from ..artifact.memory_table import NEEDED, OutputMode, output_word, stage_word, table_words
 from ..artifact.model import CompiledModel
-from ..base.aligned import ARENA_ALIGNMENT
+from ..base.aligned import ARENA_ALIGNMENT, aligned_empty
 from ..base.errors import OutOfMemoryError
 from ..base.weak_method import while_alive
 from .arrays import Array, address_of
+from .dimensions import Shape
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_free = ctypes.CDLL(None).free
-_free.argtypes = [ctypes.c_void_p]
-_free.restype = None
-_NEW = OutputMode.NEW.value
+SMALL = 4 << 10
+"""The bytes of the largest output that is copied from memory that stays."""
 Claim: TypeAlias = Callable[[int], None]
 """Asks for so many bytes for all stages and outputs, in the place of those they had."""
 
@@ -38,6 +41,11 @@ class StageSegments:
         self._claim = claim
         self._stages = len(model.body.stages)
         self._outputs = [output.number for stage in model.body.stages for output in stage.outputs]
+        self._kinds = [model.outputs[number].dtype.to_numpy() for number in self._outputs]
+        self._kept: list[Array | None] = [None] * len(self._outputs)
+        self._large: list[Array | None] = [None] * len(self._outputs)
+        self._granted = [0] * len(self._outputs)
+        self._are_new = False
         table = np.zeros(table_words(self._stages, len(self._outputs)), np.int64)
         self.table = address_of(table)
         self._words = table.data  # whose elements are read and written faster than an array's
@@ -50,29 +58,63 @@ class StageSegments:
     @property
     def nbytes(self) -> int:
         """The memory that is held, whether a run is on or not."""
-        return sum(segment.nbytes for segment in self._segments.values())
+        return self._kept_bytes + sum(segment.nbytes for segment in self._segments.values())
 
     @property
     def used(self) -> int:
         """What of that the last run needed."""
         needed = (self._words[stage_word(number) + NEEDED] for number in self._segments)
-        return sum(size + ARENA_ALIGNMENT for size in needed)
+        return self._kept_bytes + sum(size + ARENA_ALIGNMENT for size in needed)
+
+    @property
+    def _kept_bytes(self) -> int:
+        """What is kept for small outputs, all of which counts as used."""
+        return sum(memory.nbytes for memory in self._kept if memory is not None)
 
     def drop(self) -> None:
         """Give back the memory of all stages, and what new outputs may take."""
         for number in range(self._stages):
             self._forget(number)
         for place in range(len(self._outputs)):
-            self._set(output_word(self._stages, place), 0, 0, OutputMode.GIVEN)
+            self._kept[place], self._granted[place] = None, 0
+        self._are_new = False
 
     def give(self, buffers: Sequence[Array | None]) -> None:
-        """Say where the outputs of the next run are to be, by the numbers of all outputs: None is for a new one."""
+        """Say where the outputs of the next run are to be, by the numbers of all outputs of the model: None is for a
+        new one."""
+        self._are_new = all(buffers[number] is None for number in self._outputs)
         for place, number in enumerate(self._outputs):
-            word, buffer = output_word(self._stages, place), buffers[number]
-            if buffer is not None:
-                self._set(word, address_of(buffer), buffer.nbytes, OutputMode.GIVEN)
-            elif self._words[word + 2] != _NEW:
-                self._set(word, 0, 0, OutputMode.NEW)
+            buffer = buffers[number]
+            if buffer is None:
+                self._set_kept(place)
+            else:
+                self._set(self._word(place), address_of(buffer), buffer.nbytes, OutputMode.GIVEN)
+
+    def give_new(self) -> None:
+        """Say that all outputs of the next run are to be new, as they most often were in the one before."""
+        if not self._are_new:
+            for place in range(len(self._outputs)):
+                self._set_kept(place)
+            self._are_new = True
+
+    def taken(self, place: int, shape: Shape) -> Array:
+        """The new output at a position among those that stages allocate, of the shape that the run has given it."""
+        large, kept = self._large[place], self._kept[place]
+        if large is not None:
+            self._large[place] = None
+            self._set_kept(place)
+            return large.view(self._kinds[place]).reshape(shape)
+        if kept is None:  # without elements
+            return np.empty(shape, self._kinds[place])
+        part = kept[: shape[0]] if len(shape) == 1 else kept[: prod(shape)].reshape(shape)
+        return part.copy()
+
+    def forget_large(self) -> None:
+        """Let go of outputs that nobody gets, since the run has failed."""
+        for place, large in enumerate(self._large):
+            if large is not None:
+                self._large[place] = None
+                self._set_kept(place)
 
     def take_error(self) -> BaseException | None:
         """Why memory was refused last."""
@@ -87,12 +129,9 @@ class StageSegments:
             return None
 
     def _grown(self, number: int, size: int) -> int:
-        """The address of memory for a stage; 1 for an output, whose memory the entry allocates when it is granted."""
+        """The address of memory for a stage, or for an output."""
         if number >= self._stages:
-            word = output_word(self._stages, number - self._stages)
-            self._claim(self.claimed - self._words[word + 1] + size)
-            self._words[word + 1] = size
-            return 1
+            return self._grown_output(number - self._stages, size)
         self._forget(number)
         self._claim(self.claimed + size + ARENA_ALIGNMENT)
         try:
@@ -102,6 +141,35 @@ class StageSegments:
         begin = -(-address_of(segment) // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
         self._set(stage_word(number), begin, size, size, 0)
         return begin
+
+    def _grown_output(self, place: int, size: int) -> int:
+        """Memory for one output, or what is kept for small ones: then these copies count, too."""
+        is_small = size <= SMALL
+        room = SMALL if is_small else size
+        more = max(room - self._granted[place], 0)
+        if more or is_small:
+            self._claim(self.claimed + more + (room if is_small else 0))
+            self._granted[place] += more
+        try:
+            memory = aligned_empty((room,), np.dtype(np.uint8))
+        except MemoryError:
+            raise OutOfMemoryError(f"{self._name}: there is no memory for {size} bytes of an output") from None
+        if is_small:
+            self._kept[place] = memory.view(self._kinds[place])
+            self._set_kept(place)
+        else:
+            self._large[place] = memory
+            self._set(self._word(place), address_of(memory), size, OutputMode.GROWS)
+        return address_of(memory)
+
+    def _set_kept(self, place: int) -> None:
+        """Have the entry write an output to the memory that is kept for it, where it fits, and ask for more else."""
+        kept = self._kept[place]
+        begin, size = (self.table, 0) if kept is None else (address_of(kept), SMALL)
+        self._set(self._word(place), begin, size, OutputMode.GROWS)
+
+    def _word(self, place: int) -> int:
+        return output_word(self._stages, place)
 
     def _forget(self, number: int) -> None:
         self._set(stage_word(number), 0, 0, 0, 0)
@@ -114,34 +182,4 @@ class StageSegments:
     @property
     def claimed(self) -> int:
         """The bytes of stages, and those that outputs may have."""
-        words = (output_word(self._stages, place) for place in range(len(self._outputs)))
-        granted = sum(self._words[w + 1] for w in words if self._words[w + 2] == _NEW)
-        return self.nbytes + granted
-
-
-class _Owned:
-    """Memory of C, which goes when nobody has an array of it."""
-
-    __slots__ = ("__array_interface__", "_address", "_free")
-
-    def __init__(self, address: int, shape: tuple[int, ...], typestr: str) -> None:
-        self._address, self._free = address, _free
-        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": typestr, "data": (address, False)}
-
-    def __del__(self) -> None:
-        self._free(self._address)
-
-
-def owned_array(address: int, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
-    """The array at an address that ``aligned_alloc`` gave, which it frees in the end."""
-    if kind.isbuiltin == 1:
-        array: Array = np.asarray(_Owned(address, shape, kind.str))
-        return array
-    memory: Array = np.asarray(_Owned(address, (prod(shape) * kind.itemsize,), "|u1"))
-    return memory.view(kind).reshape(shape)
-
-
-def release(addresses: Sequence[int]) -> None:
-    """Free memory of outputs that nobody gets."""
-    for address in addresses:
-        _free(address)
+        return self.nbytes + sum(self._granted)

@@ -137,7 +137,7 @@ class _StagedRun:
         room = builder.mul(late.capacity, llvm_ir.Constant(I64, size))
         kept = words.kept(late.number)
         address = builder.select(keeps, self._load(table, kept, PTR), late.elements)
-        modes = (llvm_ir.Constant(I64, int(mode)) for mode in (OutputMode.KEPT, OutputMode.GIVEN))
+        modes = (llvm_ir.Constant(I64, int(mode)) for mode in (OutputMode.GROWS, OutputMode.GIVEN))
         values = address, builder.select(keeps, self._load(table, kept + 1), room), builder.select(keeps, *modes)
         for word, value in enumerate(values, words.output(late.number)):
             self._store(table, word, value)

@@ -95,6 +95,29 @@ def test_outputs_own_their_memory(library):
     assert output() is None
 
 
+def test_outputs_of_any_size_follow_each_other(library):
+    engine = lw.Engine(library)
+    kept = []
+    for n in (3, 900, 1, 900, 40, 2_000, 0, 3, 900):  # those of 4 KiB and less are copied, larger ones are not
+        x = drawn(n) if n else -np.abs(drawn(4))
+        kept.append((x, engine([x])))
+        buffers = [np.empty(array.shape, array.dtype) for array in twice_born_by_numpy(x)]
+        if n == 40:
+            assert_equal(engine([x], out=buffers), x)
+            buffers[1] = np.empty((2, 0), np.int64)
+            with pytest.raises(lw.RuntimeArgumentError, match="output1 is too small"):
+                engine([x], out=buffers)
+    for x, outputs in kept:
+        assert_equal(outputs, x)
+    large = weakref.ref(kept[1][1][0])
+    del kept, outputs
+    gc.collect()
+    assert large() is None
+    engine.trim()
+    assert engine.memory().held == 0
+    assert_equal(engine([x := drawn(900)]), x)
+
+
 def test_buffers_may_have_room_to_spare(library):
     engine, x = lw.Engine(library), drawn(20)
     wanted = twice_born_by_numpy(x)
