@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..artifact.records.record_file import append_notes, append_records, read_trials
+from ..artifact.records.record_file import append_notes, append_records, check_can_append, read_trials
 from ..artifact.records.trial import Trial
 from ..artifact.records.withdrawal import Withdrawal
 from ..artifact.records.workload import Workload
@@ -34,17 +34,26 @@ def records_path(given: object) -> Path:
 
 class Journal:
     """The lines of a file, or of none where ``path`` is None. Mutable: it grows with the file. Raises ``RecordError``
-    for a file that cannot be read."""
+    for a file that cannot be read or written."""
 
     def __init__(self, path: str | os.PathLike[str] | None, threads: int) -> None:
         self.path = None if path is None else Path(path)
         self.threads = threads
+        if self.path is not None:
+            check_can_append(self.path)
+        self._read: tuple[tuple[int, int], TuningRecords] | None = None
         found = read_trials(self.path) if self.path is not None and self.path.exists() else ()
         self._known = {(t.task, t.implementation, t.decisions): t for t in found if t.threads == threads}
 
     def records(self) -> TuningRecords:
-        """The records in the file, as it is now."""
-        return TuningRecords.load(self.path) if self.path is not None and self.path.exists() else NO_RECORDS
+        """The records in the file, as it is now. It is read where it has changed, by whichever process."""
+        if self.path is None or not self.path.exists():
+            return NO_RECORDS
+        found = self.path.stat()
+        state = found.st_size, found.st_mtime_ns
+        if self._read is None or self._read[0] != state:
+            self._read = state, TuningRecords.load(self.path)
+        return self._read[1]
 
     def find(self, task: str, implementation: str, decisions: str | None) -> Outcome | None:
         """What came of a candidate, in this run or in an earlier one."""

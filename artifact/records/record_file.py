@@ -26,6 +26,8 @@ from .workload import canonical_json
 _log = logging.getLogger("loopwright.records")
 Read = TypeVar("Read", bound=Record)
 Note: TypeAlias = Trial | Withdrawal
+HEAD_BYTES = 65536
+"""A file of records has a line that begins as one in its first bytes."""
 _NOTES: dict[str, type[Trial] | type[Withdrawal]] = {Trial.KIND: Trial, Withdrawal.KIND: Withdrawal}
 
 
@@ -117,21 +119,42 @@ def append_notes(path: str | os.PathLike[str], notes: Iterable[Note]) -> None:
     _append(path, b"".join(canonical_json(note.to_json()).encode() + b"\n" for note in notes))
 
 
+def check_can_append(path: str | os.PathLike[str]) -> None:
+    """Raise ``RecordError`` where lines cannot be appended: before what they tell of is measured rather than after."""
+    file = Path(path)
+    try:
+        if file.exists():
+            with file.open("rb") as opened:
+                _check_is_ours(path, opened)
+    except OSError as error:
+        raise _unwritable(path, error.strerror or error) from error
+    if not file.parent.is_dir():
+        raise _unwritable(path, f"there is no folder {file.parent}")
+    for each in (file, file.parent) if file.exists() else (file.parent,):  # the lock stands beside the file
+        if not os.access(each, os.W_OK):
+            raise _unwritable(path, f"{each} may not be written")
+
+
 def rewrite_records(path: str | os.PathLike[str], kept: Callable[[Sequence[Record]], Iterable[Record]]) -> None:
     """Have a file hold those of its records that ``kept`` gives, and no notes. It is replaced as a whole, while other
-    writers wait. Raises ``RecordError`` where it cannot be read or written."""
+    writers wait. Raises ``RecordError`` where it cannot be read or written, and where what would be lost is not known:
+    records of a newer loopwright, or something else."""
     file = Path(path)
     aside = file.with_name(f".{file.name}-{secrets.token_hex(8)}")
     try:
         with _lock(file):
-            records, _ = read_records(file, Record.from_json)
+            with file.open("rb") as opened:
+                _check_is_ours(file, opened)
+            records, skipped = read_records(file, Record.from_json)
+            if newer := next((line for line in skipped if line.why == "newer"), None):
+                raise RecordError(f"{newer}; nothing is removed")
             try:
                 aside.write_bytes(b"".join(map(_line, kept(records))))
                 aside.replace(file)
             finally:
                 aside.unlink(missing_ok=True)
     except OSError as error:
-        raise RecordError(f"the tuning records {file} cannot be written: {error.strerror or error}") from error
+        raise _unwritable(file, error.strerror or error) from error
 
 
 def _lock(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
@@ -144,14 +167,26 @@ def _lock(path: str | os.PathLike[str]) -> AbstractContextManager[object]:
 def _append(path: str | os.PathLike[str], lines: bytes) -> None:
     try:
         with _lock(path), Path(path).open("a+b", buffering=0) as file:
+            _check_is_ours(path, file)
             if _is_torn(file):  # a writer that crashed left half a line
                 lines = b"\n" + lines
             written = file.write(lines)
             while written < len(lines):
                 written += file.write(lines[written:])
     except OSError as error:
-        why = error.strerror or error
-        raise RecordError(f"the tuning records {os.fspath(path)} cannot be written: {why}") from error
+        raise _unwritable(path, error.strerror or error) from error
+
+
+def _check_is_ours(path: str | os.PathLike[str], file: BinaryIO) -> None:
+    """Raise ``RecordError`` for a file that begins like none of records, such as a model that was named by mistake."""
+    file.seek(0)
+    begin = file.read(HEAD_BYTES)
+    if begin.strip() and not any(line.startswith(b"{") for line in begin.split(b"\n")):
+        raise _unwritable(path, "the file holds something else; give another")
+
+
+def _unwritable(path: str | os.PathLike[str], why: object) -> RecordError:
+    return RecordError(f"the tuning records {os.fspath(path)} cannot be written: {why}")
 
 
 def _line(record: object) -> bytes:

@@ -79,3 +79,29 @@ def test_a_file_is_not_copied_to_itself(files, capsys):
 def test_a_file_that_is_not_there_is_told(tmp_path, capsys):
     assert main(["records", "ls", str(tmp_path / "none.jsonl")]) == 1
     assert "cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"notes of mine\n", "cannot be written: the file holds something else; give another"),
+        (
+            b'{"format": 99}\n',
+            "line 1: it has format 99, this version reads up to 2: use a newer loopwright; nothing is",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_not_pruned(tmp_path, capsys, content, problem):
+    path = tmp_path / "kept"
+    path.write_bytes(content)
+    assert main(["records", "prune", str(path)]) == 1
+    assert problem in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
+def test_records_are_copied_to_no_file_of_something_else(files, tmp_path, capsys):
+    path = tmp_path / "kept"
+    path.write_bytes(b"notes of mine\n")
+    assert main(["records", "copy", str(files[0]), str(path)]) == 1
+    assert "the file holds something else" in capsys.readouterr().err
+    assert path.read_bytes() == b"notes of mine\n"

@@ -36,9 +36,25 @@ def test_what_does_not_fit_is_refused(tmp_path, arguments, problem):
         lw.tune(MODEL, tmp_path / "t.jsonl", **{"threads": 1, **arguments})
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
-    with pytest.raises(lw.RecordError, match="cannot be read"):
-        lw.tune(MODEL, tmp_path, threads=1)
+def test_a_file_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path):
+    refused, missing = tmp_path / "model.onnx", tmp_path / "none" / "t.jsonl"
+    refused.write_bytes(b"\x08\x08\x12\x06weight\nnot a record")
+    before = refused.read_bytes()
+    for path, problem in (
+        (tmp_path, "Is a directory"),
+        (missing, f"there is no folder {missing.parent}"),
+        (refused, "the file holds something else; give another"),
+    ):
+        with pytest.raises(lw.RecordError, match=rf"the tuning records {path} cannot be written: {problem}"):
+            lw.tune(MODEL, path, threads=1)
+    assert refused.read_bytes() == before
+
+
+def test_a_file_that_may_not_be_written_is_told_before_anything_is_measured(tmp_path, monkeypatch):
+    """Whoever runs the tests may write anywhere, so that the answer is made up."""
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(lw.RecordError, match=rf"t.jsonl cannot be written: {tmp_path} may not be written"):
+        lw.tune(MODEL, tmp_path / "t.jsonl", threads=1)
 
 
 def test_records_are_kept_in_a_file():
