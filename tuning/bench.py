@@ -9,24 +9,24 @@ import statistics
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
-from ..base.dataclass import dataclass
 from ..base.target import Target
 from ..compiler.selection.records import TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord
 from ..runtime.arrays import Array
 from ..runtime.contenders.latency import median_interval
 from ..runtime.library import Library
+from .bench_settings import BenchSettings
 from .bounds import is_clear
 from .candidate import TuningCandidate
-from .jobs import COMPILE_SECONDS, MEASURE_SECONDS, TuningJob, compile_job, measure_job, model_job
-from .outcome import LOST, Outcome, OutcomeKind
+from .jobs import Reference, TuningJob, compile_job, measure_job, model_job
+from .outcome import Outcome, OutcomeKind
 from .paired_rounds import RoundLimits
-from .task import FusedUse, TuningTask
-from .workers import LocalWorkers, SubmitsJobs, do_all
+from .task import TuningTask
+from .untuned_code import UntunedCode, parts_of
+from .workers import LocalWorkers, SubmitsJobs, outcomes_of
 
 SUSPICIOUS = 1.3
 """So many times as fast as all before is measured once more before it is believed."""
@@ -39,17 +39,13 @@ BRIEF_LIMITS = RoundLimits(9, 15, 0.01)
 """The rounds of a brief look, in one process."""
 DOUBT = 0.05
 """How likely it may be that what is called faster is not."""
-_Item = TypeVar("_Item")
 
 
 class Bench(Protocol):
     """Says what came of candidates."""
 
-    def prepare(self, tasks: Sequence[TuningTask]) -> None:
-        """Compile the untuned code of tasks ahead, all at once."""
-
-    def untuned(self, task: TuningTask) -> Outcome:
-        """The untuned code of a task: its ``seconds`` are those of one call of each fused function."""
+    def untuned(self, tasks: Sequence[TuningTask]) -> list[Outcome]:
+        """The untuned code of tasks: an outcome's ``seconds`` are those of one call of each fused function."""
 
     def try_all(
         self, task: TuningTask, candidates: Sequence[TuningCandidate], known: Mapping[str, Outcome]
@@ -61,19 +57,6 @@ class Bench(Protocol):
 
     def model(self, records: TuningRecords, beside: TuningRecords | None = None, is_brief: bool = False) -> Outcome:
         """The model by records beside the same by others, by default by none. A brief look is of one process."""
-
-
-@dataclass(frozen=True, slots=True)
-class BenchSettings:
-    """``compile_width`` and ``measure_width`` are how many jobs run at once, ``threads`` what a run uses. Candidates
-    that take longer than the seconds have hung."""
-
-    compile_width: int
-    measure_width: int
-    threads: int
-    seed: int = 0
-    compile_seconds: float = COMPILE_SECONDS
-    measure_seconds: float = MEASURE_SECONDS
 
 
 class JobBench:
@@ -94,44 +77,20 @@ class JobBench:
         self._settings = settings
         self._library_of = library_of
         self._inputs = inputs
-        self._references: dict[tuple[str, int], Outcome] = {}
+        self._untuned = UntunedCode(workers, settings)
         self._beside: tuple[list[TuningRecord], Library] | None = None
 
-    def prepare(self, tasks: Sequence[TuningTask]) -> None:
-        """Compile the untuned code of tasks ahead, in one round of jobs for all of their functions."""
-        uses = [(task, number, use) for task in tasks for number, use in enumerate(task.uses)]
-        seconds = self._settings.compile_seconds
-        jobs = [compile_job(use.function, task.settings, [None], seconds) for task, _, use in uses]
-        found = self._outcomes(jobs, [1] * len(jobs))
-        for (task, number, _), outcome in zip(uses, found, strict=True):
-            self._references[task.key, number] = outcome
-
-    def untuned(self, task: TuningTask) -> Outcome:
-        """The outcome of the untuned code of a task, measured by itself; it is a failure where one of its functions
-        cannot be compiled or measured."""
-        references = [self._reference(task, number) for number in range(len(task.uses))]
-        problem = next((reference for reference in references if not reference.code), None)
-        if problem is not None:
-            return problem
-        (answer,) = do_all(self._workers, [self._measuring(task, list(range(len(task.uses))), [], RoundLimits())])
-        seconds = None if answer is None else answer["ready"].get("seconds")
-        if seconds is None:
-            return self._failed_start(task)
-        return Outcome(OutcomeKind.MEASURED, 1.0, 1.0, 1.0, tuple(seconds), nest=references[0].nest)
-
-    def _failed_start(self, task: TuningTask) -> Outcome:
-        """Why the untuned code of a task cannot be measured: asked once more, with itself as a candidate."""
-        number = list(range(len(task.uses)))
-        job = self._measuring(task, number, [[self._reference(task, k).code for k in number]], RoundLimits())
-        (found,) = self._outcomes([job], [1])
-        return Outcome(OutcomeKind.FAILED, detail="it cannot be measured") if found.is_timed else found
+    def untuned(self, tasks: Sequence[TuningTask]) -> list[Outcome]:
+        """The outcomes of the untuned code of tasks, measured by itself; a task's is a failure where one of its
+        functions cannot be compiled or measured."""
+        return self._untuned.times(tasks)
 
     def try_all(
         self, task: TuningTask, candidates: Sequence[TuningCandidate], known: Mapping[str, Outcome]
     ) -> list[Outcome]:
         """The outcomes of candidates in the first fused function of a task. Of those whose nests are the same only one
         is measured, and none whose nest is known."""
-        reference = self._reference(task, 0)
+        reference = self._untuned.of(task, 0)
         if not reference.code:
             return [reference] * len(candidates)
         compiled = self._compiled(task, candidates)
@@ -157,17 +116,14 @@ class JobBench:
     def confirm(self, task: TuningTask, candidate: TuningCandidate) -> Outcome:
         """The outcome of a candidate in all fused functions of a task, measured in several new processes, one after the
         other; it is the first failure, if there is one."""
-        codes = []
-        for number in range(len(task.uses)):
-            (made,) = self._compiled(task, [candidate], number)
-            for outcome in (made, self._reference(task, number)):
-                if not outcome.code:
-                    return outcome
-            codes.append(made.code)
+        made = [self._compiled(task, [candidate], number)[0] for number in range(len(task.uses))]
+        problem = next((outcome for outcome in (*made, *self._untuned.all_of(task)) if not outcome.code), None)
+        if problem is not None:
+            return problem
+        references, codes = self._untuned.references(task), [outcome.code for outcome in made]
         found: list[Outcome] = []
         for seed in range(CONFIRM_PROCESSES):  # one after the other: beside none that may disturb it
-            job = self._measuring(task, list(range(len(codes))), [codes], CONFIRM_LIMITS, seed + 1)
-            found += self._outcomes([job], [1])
+            found += outcomes_of(self._workers, [self._measuring(task, references, [codes], CONFIRM_LIMITS, seed + 1)])
             if not found[-1].is_timed:
                 return found[-1]
         return pooled(found)
@@ -195,7 +151,7 @@ class JobBench:
         for process in range(processes):
             seconds, seed = 10 * settings.measure_seconds, settings.seed + process
             job = model_job(target, settings.threads, libraries, self._inputs, limits, seed, seconds)
-            found += self._outcomes([job], [1])
+            found += outcomes_of(self._workers, [job])
             if found[-1].kind is not OutcomeKind.MEASURED:
                 return found[-1]
             if (process + 1) % (MODEL_PROCESSES // MODEL_LOOKS) == 0 and is_clear(
@@ -207,20 +163,11 @@ class JobBench:
         times = tuple(seconds for outcome in found for seconds in outcome.seconds)
         return replace(found[0], ratio=statistics.median(ratios), low=low, high=high, seconds=times, ratios=ratios)
 
-    def _reference(self, task: TuningTask, number: int) -> Outcome:
-        """The untuned code of a function of a task."""
-        key = task.key, number
-        if key not in self._references:
-            (self._references[key],) = self._compiled(task, [None], number)
-        return self._references[key]
-
-    def _compiled(
-        self, task: TuningTask, candidates: Sequence[TuningCandidate | None], number: int = 0
-    ) -> list[Outcome]:
-        parts = _parts(candidates, self._settings.compile_width)
+    def _compiled(self, task: TuningTask, candidates: Sequence[TuningCandidate], number: int = 0) -> list[Outcome]:
+        parts = parts_of(candidates, self._settings.compile_width)
         function, seconds = task.uses[number].function, self._settings.compile_seconds
         jobs = [compile_job(function, task.settings, part, seconds) for part in parts]
-        return self._outcomes(jobs, [len(part) for part in parts])
+        return outcomes_of(self._workers, jobs)
 
     def _measured(self, task: TuningTask, codes: Sequence[bytes], best: float) -> list[Outcome]:
         """Candidates measured; those that are suspiciously fast once more, of which the slower time counts."""
@@ -232,25 +179,20 @@ class JobBench:
         return found
 
     def _measured_once(self, task: TuningTask, codes: Sequence[bytes]) -> list[Outcome]:
-        parts = _parts(codes, self._settings.measure_width)
-        jobs = [self._measuring(task, [0], [[code] for code in part], RoundLimits()) for part in parts]
-        return self._outcomes(jobs, [len(part) for part in parts])
+        references = [(self._untuned.of(task, 0).code, task.uses[0].inputs, 1)]
+        parts = parts_of(codes, self._settings.measure_width)
+        jobs = [self._measuring(task, references, [[code] for code in part], RoundLimits()) for part in parts]
+        return outcomes_of(self._workers, jobs)
 
     def _measuring(
         self,
         task: TuningTask,
-        numbers: Sequence[int],
+        references: Sequence[Reference],
         codes: Sequence[Sequence[bytes]],
         limits: RoundLimits,
         seed: int = 0,
     ) -> TuningJob:
         settings = self._settings
-        uses: list[FusedUse] = [task.uses[number] for number in numbers]
-        calls = [use.calls if len(uses) > 1 else 1 for use in uses]
-        references = [
-            (self._reference(task, number).code, use.inputs, count)
-            for number, use, count in zip(numbers, uses, calls, strict=True)
-        ]
         return measure_job(
             task.settings.target,
             settings.threads,
@@ -261,13 +203,6 @@ class JobBench:
             task.settings.options.is_direct,
             settings.measure_seconds,
         )
-
-    def _outcomes(self, jobs: Sequence[TuningJob], counts: Sequence[int]) -> list[Outcome]:
-        """The outcomes of the items of jobs, in order."""
-        found = []
-        for answer, count in zip(do_all(self._workers, jobs), counts, strict=True):
-            found += [LOST] * count if answer is None else [Outcome.of(each) for each in answer["answers"]]
-        return found
 
 
 def pooled(found: Sequence[Outcome]) -> Outcome:
@@ -284,10 +219,3 @@ def pooled(found: Sequence[Outcome]) -> Outcome:
 
 def _together(found: Sequence[Outcome]) -> tuple[float, ...]:
     return tuple(ratio for outcome in found for ratio in outcome.ratios)
-
-
-def _parts(items: Sequence[_Item], count: int) -> list[Sequence[_Item]]:
-    """The items in order, in at most so many parts, which differ in length by one at most."""
-    count = min(count, len(items))
-    ends = [len(items) * k // count for k in range(count + 1)] if count else [0]
-    return [items[begin:end] for begin, end in pairwise(ends)]

@@ -24,6 +24,10 @@ def _worker_of(kind: str) -> Callable[[Mapping[str, Any]], Iterator[Answer]]:
             from .compile_traces import compile_traces
 
             return compile_traces
+        case "time":
+            from .measure_candidates import time_untuned
+
+            return time_untuned
         case "measure":
             from .measure_candidates import measure_candidates
 

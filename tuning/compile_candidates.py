@@ -1,4 +1,4 @@
-"""Compiles a fused function by candidates, in a child process."""
+"""Compiles fused functions by candidates, in a child process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import hashlib
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from ..artifact.function import CompiledFunction
 from ..artifact.function_bytes import to_bytes
 from ..base.errors import LoopwrightError, SelectionError
 from ..compiler.model.compile_function import compile_function
-from ..compiler.model.function_cache import function_key
+from ..compiler.model.function_cache import function_cache, function_key
 from ..compiler.selection.choices import choose
 from ..compiler.selection.records import TuningRecords
 from ..compiler.selection.tuning_record import TuningRecord
@@ -23,34 +24,50 @@ from .sandbox import Answer
 
 
 def compile_candidates(job: Mapping[str, Any]) -> Iterator[Answer]:
-    """Answer that it is ready, then for each candidate with its code, or why there is none."""
-    try:
-        function, settings = pickle.loads(job["graph"])
-        known = function_key(function, settings) == job["key"]
-    except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes
-        known = False
+    """Answer that it is ready, then for each item with its code, or why there is none."""
     yield {}
     for item in job["items"]:
-        if not known:
+        found = _known(item["graph"], item["key"])
+        if found is None:
             detail = "the worker has other operators, strategies or targets registered"
             yield {"kind": OutcomeKind.FOREIGN.value, "detail": detail}
             continue
         try:
-            yield _compiled(function, settings, item)
+            yield _compiled(item["key"], *found, item["candidate"])
         except LoopwrightError as error:
             yield {"kind": OutcomeKind.REFUSED.value, "detail": _first_line(error)}
         except Exception as error:  # whatever it is, the run goes on
             yield {"kind": OutcomeKind.FAILED.value, "detail": f"{type(error).__name__}: {_first_line(error)}"}
 
 
-def _compiled(function: Function, settings: CompileSettings, item: Mapping[str, Any] | None) -> Answer:
-    if item is not None:
-        settings = settings.with_records(TuningRecords([_forced(function, settings, item)]))
-    made = compile_function("", function, settings)
-    if item is not None and (problem := _why_not_as_asked(made, item["implementation"])) is not None:
-        return {"kind": OutcomeKind.REFUSED.value, "detail": problem}
+@lru_cache(maxsize=1)
+def _known(graph: bytes, key: str) -> tuple[Function, CompileSettings] | None:
+    """The function and the settings of an item; None where they are not what they are to who asks."""
+    try:
+        function, settings = pickle.loads(graph)
+        known = function_key(function, settings) == key
+    except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes
+        return None
+    return (function, settings) if known else None
+
+
+def _compiled(key: str, function: Function, settings: CompileSettings, candidate: Mapping[str, Any] | None) -> Answer:
+    if candidate is None:
+        made = _untuned(key, function, settings)
+    else:
+        uncached = replace(settings, options=replace(settings.options, cache=False))
+        forced = TuningRecords([_forced(function, settings, candidate)])
+        made = compile_function("", function, uncached.with_records(forced))
+        if (problem := _why_not_as_asked(made, candidate["implementation"])) is not None:
+            return {"kind": OutcomeKind.REFUSED.value, "detail": problem}
     nest = hashlib.sha256(made.loop_ir.encode()).hexdigest()[:16]
     return {"kind": OutcomeKind.MEASURED.value, "code": _bare_code(made), "nest": nest}
+
+
+def _untuned(key: str, function: Function, settings: CompileSettings) -> CompiledFunction:
+    """A function by the untuned choice, which the cache has where the model was compiled before."""
+    found = function_cache.find(key, function, settings.target) if settings.options.cache else None
+    return compile_function(key, function, settings) if found is None else found
 
 
 def _bare_code(function: CompiledFunction) -> bytes:

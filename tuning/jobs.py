@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +32,8 @@ from .paired_rounds import RoundLimits
 from .sandbox import START_SECONDS, Answer, in_children
 
 TuningJob: TypeAlias = dict[str, Any]
+Reference: TypeAlias = tuple[bytes, int, int]
+"""The untuned code of a function, the number of its inputs, and how many calls count."""
 COMPILE_SECONDS = 60.0
 """What compiling one candidate may take."""
 MEASURE_SECONDS = 20.0
@@ -43,10 +44,23 @@ def compile_job(
     function: Function, settings: CompileSettings, candidates: Sequence[TuningCandidate | None], seconds: float
 ) -> TuningJob:
     """Compile a closed function by each candidate; None is the untuned choice. An answer has the ``code``."""
-    untuned = replace(settings.with_records(NO_RECORDS), options=replace(settings.options, cache=False))
-    items = [None if c is None else {"implementation": c.implementation, "decisions": c.decided} for c in candidates]
-    graph = {"key": function_key(function, untuned), "graph": pickle.dumps((function, untuned))}
-    return {"kind": "compile", "versions": versions(), "seconds": seconds, "items": items, **graph}
+    asked = [None if c is None else {"implementation": c.implementation, "decisions": c.decided} for c in candidates]
+    function_data = _function_data(function, settings)
+    return _compiling([{**function_data, "candidate": each} for each in asked], seconds)
+
+
+def untuned_job(functions: Sequence[Function], settings: CompileSettings, seconds: float) -> TuningJob:
+    """Compile closed functions, each by the untuned choice. An answer has the ``code``."""
+    return _compiling([{**_function_data(each, settings), "candidate": None} for each in functions], seconds)
+
+
+def _compiling(items: Sequence[Mapping[str, Any]], seconds: float) -> TuningJob:
+    return {"kind": "compile", "versions": versions(), "seconds": seconds, "items": list(items)}
+
+
+def _function_data(function: Function, settings: CompileSettings) -> Mapping[str, Any]:
+    untuned = settings.with_records(NO_RECORDS)
+    return {"key": function_key(function, untuned), "graph": pickle.dumps((function, untuned))}
 
 
 def traces_job(
@@ -64,16 +78,15 @@ def traces_job(
 def measure_job(
     target: Target,
     threads: int,
-    references: Sequence[tuple[bytes, int, int]],
+    references: Sequence[Reference],
     candidates: Sequence[Sequence[bytes]],
     limits: RoundLimits,
     seed: int,
     direct: bool,
     seconds: float,
 ) -> TuningJob:
-    """Measure candidates, each the code of several functions, beside the untuned code of these: ``references`` are the
-    code, the number of inputs, and how many calls count. ``direct`` arithmetic lets outliers reach no further than the
-    definition does. An answer has ratios and seconds."""
+    """Measure candidates, each the code of several functions, beside the untuned code of these. ``direct`` arithmetic
+    lets outliers reach no further than the definition does. An answer has ratios and seconds."""
     return {
         "kind": "measure",
         "versions": versions(),
@@ -86,6 +99,22 @@ def measure_job(
         "limits": [limits.least, limits.most, limits.wide],
         "seed": seed,
         "direct": direct,
+    }
+
+
+def time_job(
+    target: Target, threads: int, tasks: Sequence[Sequence[Reference]], seed: int, seconds: float
+) -> TuningJob:
+    """Measure untuned code by itself, of each task several functions. An answer has the seconds of a call of each."""
+    return {
+        "kind": "time",
+        "versions": versions(),
+        "machine": machine_of(target),
+        "seconds": seconds,
+        "target": str(target),
+        "threads": threads,
+        "items": [[list(reference) for reference in references] for references in tasks],
+        "seed": seed,
     }
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from ..base.target import Target
 from ..lowering.schedule import Schedule
 from .bench import CONFIRM_LIMITS, CONFIRM_PROCESSES, pooled
-from .jobs import COMPILE_SECONDS, TuningJob, measure_job, traces_job
-from .outcome import LOST, Outcome, OutcomeKind
+from .jobs import COMPILE_SECONDS, measure_job, traces_job
+from .outcome import Outcome, OutcomeKind
 from .paired_rounds import RoundLimits
-from .workers import SubmitsJobs, do_all
+from .workers import SubmitsJobs, outcomes_of
 
 
 class ScheduleBench:
@@ -60,17 +60,12 @@ class ScheduleBench:
 
     def _compiled(self, schedules: Sequence[Schedule]) -> list[Outcome]:
         traces = [schedule.trace.to_json() for schedule in schedules]
-        return self._outcomes(traces_job(self._inputs, self._outputs, self._target, traces, COMPILE_SECONDS))
+        job = traces_job(self._inputs, self._outputs, self._target, traces, COMPILE_SECONDS)
+        return outcomes_of(self._workers, [job])
 
     def _measured(self, codes: Sequence[bytes], limits: RoundLimits, seed: int) -> list[Outcome]:
         references = [(self._first.code, len(self._inputs), 1)]
         items = [[code] for code in codes]
         seed += self._seed
         job = measure_job(self._target, self._threads, references, items, limits, seed, False, self._timeout)
-        return self._outcomes(job) if items else []
-
-    def _outcomes(self, job: TuningJob) -> list[Outcome]:
-        (answer,) = do_all(self._workers, [job])
-        if answer is None:
-            return [LOST] * len(job["items"])
-        return [Outcome.of(each) for each in answer["answers"]]
+        return outcomes_of(self._workers, [job]) if items else []

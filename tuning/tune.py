@@ -16,7 +16,8 @@ from ..codegen.host import resolve_target
 from ..compiler.settings import CompileSettings
 from ..graph.node import Function
 from ..te.tensor import Tensor
-from .bench import BenchSettings, JobBench
+from .bench import JobBench
+from .bench_settings import BenchSettings
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
 from .journal import Journal, records_path
 from .model_search import TunedModel, search_model

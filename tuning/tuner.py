@@ -36,18 +36,21 @@ HOPE, FADING = 0.3, 0.6
 """The part of its time that a task is hoped to lose by a batch, at first; what is left of that behind one in vain."""
 NOTHING_LEFT = 0.002
 """The search ends when less than this part of the model's time can be hoped for."""
+UNTUNED_AT_ONCE, UNTUNED_SHARE = 16, 0.3
+"""So many tasks are measured untuned at once, others only until this part of the time granted is over."""
 RESERVE = 0.2
 """The part of the time granted that is kept for winners and the model as a whole."""
 
 
 @dataclass(slots=True)
 class _Search:
-    """The search of one task. Mutable. ``hope`` is the part of its time that the next batch is expected to save."""
+    """The search of one task. Mutable. ``untuned`` is None where there was no time to measure that. ``hope`` is the
+    part of the task's time that the next batch is expected to save."""
 
     task: TuningTask
     space: Space
     searcher: Searcher
-    untuned: Outcome
+    untuned: Outcome | None
     tried: dict[tuple[str, str | None], tuple[TuningCandidate, Outcome]] = field(default_factory=dict)
     hope: float = HOPE
     state: str = ""
@@ -60,7 +63,9 @@ class _Search:
 
     @property
     def seconds(self) -> float:
-        """What the model spends in the task, untuned."""
+        """What the model spends in the task, untuned; 0 where that is not known."""
+        if self.untuned is None:
+            return 0.0
         pairs = zip(self.untuned.seconds, self.task.uses, strict=False)
         return sum(seconds * use.calls for seconds, use in pairs)
 
@@ -116,16 +121,11 @@ class Tuner:
 
     def run(self) -> TuningReport:
         """Search until the time is up or nothing is left to gain, confirm winners, and check the model."""
-        known = self._journal.records()
-        new = [task for task in self._tasks if self._known_untuned(task) is None]
-        if new:
-            self._tell(f"compiling what is to be tuned: {count_text(len(new), 'task')}")
-            self._bench.prepare(new)
-        for number, task in enumerate(self._tasks):
-            self._tell(f"measuring what is to be tuned, {number + 1} of {len(self._tasks)}")
+        known, untuned = self._journal.records(), self._untuned()
+        for task in self._tasks:
             rng = random.Random(f"{self._seed} {task.key}")
             space = task.space(known)
-            self._searches.append(_Search(task, space, self._searcher(space, rng), self._untuned(task)))
+            self._searches.append(_Search(task, space, self._searcher(space, rng), untuned.get(task.key)))
         self._search()
         written = [record for search in self._searches for record in self._winner(search)]
         gain, at_least, back = self._check_model(written)
@@ -151,11 +151,19 @@ class Tuner:
         found = self._journal.find(task.key, UNTUNED, None)
         return found if found is not None and len(found.seconds) in (0, len(task.uses)) else None
 
-    def _untuned(self, task: TuningTask) -> Outcome:
-        found = self._known_untuned(task)
-        if found is None:
-            found = self._bench.untuned(task)
-            self._journal.note(task.key, [(UNTUNED, None, found)])
+    def _untuned(self) -> dict[str, Outcome]:
+        """What comes of the untuned code of tasks, by their keys: those that the most time is predicted for first, as
+        long as there is time for it."""
+        found = {task.key: outcome for task in self._tasks if (outcome := self._known_untuned(task)) is not None}
+        new = [task for task in self._tasks if task.key not in found]
+        for begin in range(0, len(new), UNTUNED_AT_ONCE):
+            if begin and self._seconds_left < (1 - UNTUNED_SHARE) * self._budget.seconds:
+                break
+            part = new[begin : begin + UNTUNED_AT_ONCE]
+            self._tell(f"measuring what is to be tuned, {begin + len(part)} of {count_text(len(new), 'task')}")
+            for task, outcome in zip(part, self._bench.untuned(part), strict=True):
+                self._journal.note(task.key, [(UNTUNED, None, outcome)])
+                found[task.key] = outcome
         return found
 
     @property
@@ -165,7 +173,7 @@ class Tuner:
     def _search(self) -> None:
         """Batch by batch, always of the task that promises most."""
         for search in self._searches:
-            if not search.untuned.is_timed:
+            if search.untuned is not None and not search.untuned.is_timed:
                 search.leave_out(search.untuned)
         whole = sum(search.seconds for search in self._searches)
         while self._seconds_left > RESERVE * self._budget.seconds:
@@ -283,24 +291,24 @@ class Tuner:
 
     @property
     def _rows(self) -> tuple[TaskProgress, ...]:
-        return (*self._rewrites.rows, *map(self._progress, self._searches))
+        seconds = [search.seconds for search in self._searches]
+        predicted = sum(search.task.share for search in self._searches if search.untuned is not None)
+        rate = predicted / sum(seconds) if sum(seconds) else 0.0
+        return (*self._rewrites.rows, *(_progress(*each, rate) for each in zip(self._searches, seconds, strict=True)))
 
-    def _progress(self, search: _Search) -> TaskProgress:
-        ranked = search.ranked
-        whole = sum(each.seconds for each in self._searches)
-        predicted = sum(each.task.share for each in self._searches)
-        share = search.seconds / whole * predicted if whole else search.task.share
-        failed = sum(not outcome.is_timed for _, outcome in search.tried.values())
-        best = str(ranked[0][0]) if ranked and ranked[0][1].ratio > 1 else ""
-        gain = search.gain if search.tried else 0.0
-        return TaskProgress(
-            search.task.name,
-            search.task.call.op.name,
-            share,
-            search.seconds,
-            len(search.tried),
-            failed,
-            best,
-            gain,
-            search.state,
-        )
+
+def _progress(search: _Search, seconds: float, rate: float) -> TaskProgress:
+    """The row of a task, of which a second is so large a share of the model's time as ``rate`` says."""
+    outcomes = [outcome for _, outcome in search.tried.values()]
+    ranked = search.ranked
+    return TaskProgress(
+        search.task.name,
+        search.task.call.op.name,
+        seconds * rate if seconds else search.task.share,
+        seconds,
+        len(outcomes),
+        sum(not outcome.is_timed for outcome in outcomes),
+        str(ranked[0][0]) if ranked and ranked[0][1].ratio > 1 else "",
+        search.gain if outcomes else 0.0,
+        search.state,
+    )

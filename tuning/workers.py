@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from ..base.errors import RuntimeArgumentError
 from .jobs import TuningJob, run_job
+from .outcome import LOST, Outcome
 from .sandbox import START_SECONDS, Answer
 
 _log = logging.getLogger("loopwright.tuning")
@@ -82,6 +83,14 @@ def do_all(
                 left.append(number)
         if not left:
             break
+    return found
+
+
+def outcomes_of(workers: SubmitsJobs, jobs: Sequence[TuningJob]) -> list[Outcome]:
+    """The outcomes of the items of jobs, which run at once, in order."""
+    found = []
+    for job, answer in zip(jobs, do_all(workers, jobs), strict=True):
+        found += [LOST] * len(job["items"]) if answer is None else [Outcome.of(each) for each in answer["answers"]]
     return found
 
 

@@ -100,8 +100,6 @@ class FaultyBench(JobBench):
         self.kinds, self.good, self.codes = kinds, good, {}
 
     def _compiled(self, task, candidates, number=0):
-        if candidates == [None]:
-            return super()._compiled(task, candidates, number)
         kinds = [self.kinds[candidate.decided["number"]] for candidate in candidates]
         illegal = [TuningCandidate("matmul.paneled", (("rows", "many"),)) for kind in kinds if kind == ILLEGAL]
         refused = iter(super()._compiled(task, illegal, number))
@@ -116,7 +114,7 @@ class FaultyBench(JobBench):
                 (made,) = super()._compiled(task, [self.good], number)
                 self.codes[kind] = made.code
             else:
-                self.codes[kind] = code_of(self._reference(task, number).code, BODIES[kind])
+                self.codes[kind] = code_of(self._untuned.of(task, number).code, BODIES[kind])
         return Outcome(OutcomeKind.MEASURED, code=self.codes[kind], nest=f"{kind} {candidate.decided['number']}")
 
     def model(self, records):

@@ -10,7 +10,7 @@ from injected_faults import GOOD, ILLEGAL, OUTCOMES, AllInOrder, FaultyBench, Nu
 import loopwright as lw
 from loopwright.artifact.records.record_file import read_trials
 from loopwright.tuning import tuner
-from loopwright.tuning.bench import BenchSettings
+from loopwright.tuning.bench_settings import BenchSettings
 from loopwright.tuning.journal import Journal
 from loopwright.tuning.tuner import Tuner, TuningBudget
 from loopwright.tuning.workers import LocalWorkers

@@ -144,7 +144,8 @@ def test_a_worker_with_another_cpu_refuses_to_measure(task, compiled):
 
 def test_a_worker_that_lacks_an_operator_refuses(task):
     job = compile_job(task.uses[0].function, task.settings, [None], 60.0)
-    (found,) = run_job({**job, "key": "of other sources"})["answers"]
+    (item,) = job["items"]
+    (found,) = run_job({**job, "items": [{**item, "key": "of other sources"}]})["answers"]
     assert found["kind"] == "foreign worker"
     assert "other operators, strategies or targets" in found["detail"]
 

@@ -5,7 +5,8 @@ from concurrent.futures import Future
 import pytest
 
 import loopwright as lw
-from loopwright.tuning.bench import MODEL_PROCESSES, BenchSettings, JobBench
+from loopwright.tuning.bench import MODEL_PROCESSES, JobBench
+from loopwright.tuning.bench_settings import BenchSettings
 from loopwright.tuning.outcome import OutcomeKind
 
 X = lw.var("x", (4,))

@@ -14,7 +14,8 @@ import pytest
 
 import loopwright as lw
 from loopwright.artifact.records.record_file import read_trials
-from loopwright.tuning.bench import BenchSettings, JobBench
+from loopwright.tuning.bench import JobBench
+from loopwright.tuning.bench_settings import BenchSettings
 from loopwright.tuning.workers import LocalWorkers
 
 A, B = lw.var("a", (16, 48)), lw.var("b", (48, 16))
@@ -135,8 +136,7 @@ def test_a_winner_is_measured_afresh_in_three_processes_in_all_functions_of_its_
     workers = LocalWorkers(2)
     try:
         bench = JobBench(workers, BenchSettings(2, 2, 1), lambda records: None, {})
-        bench.prepare([task])
-        untuned = bench.untuned(task)
+        (untuned,) = bench.untuned([task])
         found = bench.confirm(task, task.space().settle("matmul.paneled", {"rows": 1}).candidate)
     finally:
         workers.close()

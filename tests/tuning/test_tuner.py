@@ -49,10 +49,10 @@ class MadeUpBench:
         self.model_gain, self.seconds, self.kind = model, seconds, kind
         self.tried, self.models, self.confirmations = [], [], []
 
-    def prepare(self, tasks):
-        self.prepared = [task.key for task in tasks]
+    def untuned(self, tasks):
+        return [self.untuned_one(task) for task in tasks]
 
-    def untuned(self, task):
+    def untuned_one(self, task):
         return Outcome(OutcomeKind.MEASURED, 1.0, 1.0, 1.0, (self.seconds,) * len(task.uses))
 
     def try_all(self, task, candidates, known):
@@ -190,8 +190,8 @@ def test_a_run_in_which_all_fail_ends(path, kind):
 
 def test_a_task_whose_untuned_code_fails_is_left_out(path):
     class Half(MadeUpBench):
-        def untuned(self, task):
-            return Outcome(OutcomeKind.CRASHED, detail="it died") if task is TASKS[0] else super().untuned(task)
+        def untuned_one(self, task):
+            return Outcome(OutcomeKind.CRASHED, detail="it died") if task is TASKS[0] else super().untuned_one(task)
 
     report = tuned(path, Half())
     assert report.written == 1
@@ -204,6 +204,23 @@ def test_a_run_ends_when_its_time_is_up(path):
     assert 0 < report.measured < 200
 
 
+def test_the_most_of_a_short_time_goes_to_the_search_of_what_takes_the_longest(path):
+    """Of a model of many tasks those of the smallest shares are not even measured then."""
+
+    class Slow(MadeUpBench):
+        def untuned(self, tasks):
+            clock.now += 4 * len(tasks)
+            return super().untuned(tasks)
+
+    clock, bench = Clock(), Slow()
+    many = [replace(TASKS[0], key=str(number), share=0.9**number / 10) for number in range(40)]
+    budget = TuningBudget(200, clock)
+    report = Tuner(many, bench, Journal(path, 1), searcher_named("grid"), budget, 0, lambda _: None).run()
+    assert report.tasks[0].tried > 0
+    assert [task.state for task in report.tasks[16:]] == ["there was no time for it"] * 24
+    assert clock.now < 200
+
+
 def test_a_run_ends_by_itself_when_nothing_is_left_to_gain(path):
     report = tuned(path, MadeUpBench(gain=lambda _: 1.0))
     assert report.measured < 600
@@ -211,7 +228,7 @@ def test_a_run_ends_by_itself_when_nothing_is_left_to_gain(path):
 
 def test_a_task_of_which_the_model_takes_more_time_is_searched_first(path):
     class Uneven(MadeUpBench):
-        def untuned(self, task):
+        def untuned_one(self, task):
             seconds = 1e-3 if task is TASKS[1] else 1e-6
             return Outcome(OutcomeKind.MEASURED, 1.0, 1.0, 1.0, (seconds,))
 
@@ -300,7 +317,7 @@ def test_progress_is_told(path):
     told = []
     tuned(path, MadeUpBench(), listener=told.append)
     phases = [progress.phase for progress in told]
-    assert phases[:2] == ["compiling what is to be tuned: 2 tasks", "measuring what is to be tuned, 1 of 2"]
+    assert phases[0] == "measuring what is to be tuned, 2 of 2 tasks"
     assert phases[-1] == "comparing the model tuned with the same untuned"
     assert any(phase.startswith("confirming the winner of") for phase in phases)
     last = told[-1].tasks[0]
