@@ -157,7 +157,8 @@ class Tuner:
         found = {task.key: outcome for task in self._tasks if (outcome := self._known_untuned(task)) is not None}
         new = [task for task in self._tasks if task.key not in found]
         for begin in range(0, len(new), UNTUNED_AT_ONCE):
-            if begin and self._seconds_left < (1 - UNTUNED_SHARE) * self._budget.seconds:
+            least = (1 - UNTUNED_SHARE) * self._budget.seconds if begin else 0.0
+            if self._seconds_left <= least:
                 break
             part = new[begin : begin + UNTUNED_AT_ONCE]
             self._tell(f"measuring what is to be tuned, {begin + len(part)} of {count_text(len(new), 'task')}")

@@ -221,6 +221,13 @@ def test_the_most_of_a_short_time_goes_to_the_search_of_what_takes_the_longest(p
     assert clock.now < 200
 
 
+def test_where_no_time_is_left_nothing_is_measured(path):
+    bench = MadeUpBench(gain=None)
+    bench.untuned = None
+    report = tuned(path, bench, seconds=0.0)
+    assert {task.state for task in report.tasks} == {"there was no time for it"}
+
+
 def test_a_run_ends_by_itself_when_nothing_is_left_to_gain(path):
     report = tuned(path, MadeUpBench(gain=lambda _: 1.0))
     assert report.measured < 600
