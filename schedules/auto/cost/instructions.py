@@ -67,6 +67,12 @@ class BodyWork:
     kept: float = 0.0
     accesses: float = 1.0
 
+    def busy(self, operations: float) -> None:
+        """Count operations beside which nothing else is done: their instructions fill the front of the core."""
+        self.operations += operations
+        self.products += operations
+        self.sums += operations
+
     def cycles(self, registers: int) -> float:
         """Cycles of an iteration: what is the scarcest; vectors that find no register go to the stack and back."""
         spilled = max(0.0, self.kept - registers) * self.accesses
@@ -204,7 +210,7 @@ class _Counter:
                 step = _step_of(indices[-1])
                 if step is None or abs(step) > SHUFFLED_STRIDE:  # lane by lane
                     work.loads += e.dtype.lanes * part
-                    work.operations += GATHERED * e.dtype.lanes * part
+                    work.busy(GATHERED * e.dtype.lanes * part)
                 else:
                     work.loads += max(1, abs(step)) * self._accesses(indices[-1], e.dtype) * part
                     work.operations += abs(step - 1) * vectors
@@ -225,6 +231,8 @@ class _Counter:
                     work.sums += busy
             case Call(name):
                 work.operations += _function_operations(name) * vectors
+            case Compare(a=a) if a.dtype.lanes == 1 and not a.dtype.is_float:
+                work.instructions += part
             case Compare(a=a):
                 work.operations += self._vectors(a.dtype) * part
             case Unary() | Select() | IfThenElse() | Cast() if not e.dtype.is_index:

@@ -113,6 +113,31 @@ def test_a_core_with_half_the_units_multiplies_half_as_many_wide_vectors():
     assert half.cycles(32) > whole.cycles(32)
 
 
+def test_a_gather_does_not_hide_behind_products_on_a_core_with_half_the_units():
+    """What fills the front of a core takes its time beside them, however few of its units multiply."""
+    A, B = te.placeholder((64, 256), name="A"), te.placeholder((256, 64), name="B")
+    target = machine("znver5", 1)
+
+    def cycles(read):
+        C = te.compute((64, 64), lambda i, j: sum(A[i, k * 64 + j] * read(i, j) for k in range(4)), name="C")
+        return body_of(target, A, B, C).cycles(32)
+
+    beside = cycles(lambda i, j: B[j, i]) - cycles(lambda i, j: B[i, j])
+    assert beside >= 15  # of 16 lanes, each of which takes a cycle
+
+
+def test_to_compare_two_integers_takes_no_vector_unit():
+    """One comparison tells of all lanes where it does not depend on them."""
+    A, L = te.placeholder((64, 64), name="A"), te.placeholder((64,), "int32", name="L")
+    r, target = te.reduce_axis((0, 64), name="r"), machine("znver5")
+    C = te.compute((4, 64), lambda k, j: te.sum(te.select(L[r] == te.cast(k, "int32"), A[r, j], 0.0), axis=r), name="C")
+    s = lw.create_schedule(C)
+    s[C].vectorize(s[C].split("j", 16)[1])
+    s[C].reorder("k", "j_outer", "r", "j_inner")
+    work = work_of(loop_tree(lw.lower(s, [A, L, C], target=target)), target)
+    assert max(work.values(), key=lambda each: each.loads).operations == 2  # to select and to add
+
+
 def test_a_fence_and_the_bits_of_a_number_cost_nothing():
     A = te.placeholder((64, 256), name="A")
 
