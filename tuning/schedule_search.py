@@ -75,8 +75,13 @@ class ScheduleSearch:
         self._tried: dict[TuningCandidate, Outcome] = {}
 
     def run(self, measurements: int, end: float) -> ScheduleTuning:
-        """Try so many candidates, or until a time of ``time.monotonic``, and confirm the best."""
-        while len(self._tried) < measurements and time.monotonic() < end:
+        """Try so many candidates, or as many batches as end before a time of ``time.monotonic``, but one at the least;
+        and confirm the best."""
+        longest = 0.0
+        while len(self._tried) < measurements:
+            begin = time.monotonic()
+            if self._tried and begin + longest > end:
+                break
             proposed = list(self._searcher.propose(min(BATCH, measurements - len(self._tried))))
             if not proposed:
                 break
@@ -84,6 +89,7 @@ class ScheduleSearch:
             self._tried.update(zip(proposed, outcomes, strict=True))
             self._searcher.observe([TrialResult(c, o.ratio) for c, o in zip(proposed, outcomes, strict=True)])
             self._tell("measuring schedules", "searching", end)
+            longest = max(longest, time.monotonic() - begin)
         best = max(self._tried, key=lambda candidate: self._tried[candidate].ratio, default=None)
         if best is not None and self._tried[best].ratio > 1:
             self._tell("confirming the fastest schedule", "confirming", end)

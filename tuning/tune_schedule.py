@@ -64,10 +64,10 @@ def tune_schedule(
     check_count(measurements, "measurements", 1)
     make = searcher_named(searcher)
     path = None if records is None else records_path(records)
+    end = time.monotonic() + 60.0 * minutes
     first = autoschedule(tensors, resolved, candidates=candidates, seed=seed, rules=rules, reassociate=reassociate)
     of = Scheduling(tensors, resolved, checked_rules(rules), reassociate)
     workload = _closed_workload(of, first)
-    end = time.monotonic() + 60.0 * minutes
     width = RunWidth.of(threads, workers, 1, resolved)
     journal = Journal(path, width.threads)
     with given_or_local(workers, width.jobs) as who:

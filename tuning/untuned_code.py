@@ -71,7 +71,7 @@ class UntunedCode:
         return [outcome for task in tasks if (outcome := found[task.key]) is not None]
 
     def references(self, task: TuningTask) -> list[Reference]:
-        """Of each function of a task the code, the number of inputs, and how often the model calls it."""
+        """The code of each function of a task, the number of its inputs, and how often the model calls it."""
         codes = self.all_of(task)
         return [(made.code, use.inputs, use.calls) for made, use in zip(codes, task.uses, strict=True)]
 

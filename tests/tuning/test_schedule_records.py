@@ -199,3 +199,31 @@ def test_models_and_tensors_are_tuned_by_one_function(tmp_path):
         lw.tune(case.outputs[0], None)
     with pytest.raises(lw.RecordError, match="records= takes the path of a file"):
         lw.autoschedule(case.outputs, records=3)
+
+
+@pytest.mark.parametrize(("end", "batches"), [(1.0, 1), (25.0, 2)])
+def test_a_batch_that_would_not_end_in_time_is_not_begun(tmp_path, monkeypatch, end, batches):
+    """Each is of one candidate and takes ten seconds; the first one is always tried."""
+    clock = [0.0]
+
+    class Slow:
+        def try_all(self, schedules):
+            clock[0] += 10
+            return [MadeUpBench.outcome(0.5)]
+
+    class OneByOne:
+        def __init__(self, space, rng):
+            self.left = [space.settle(BY_RULES, {"C.rows": rows}).candidate for rows in (1, 2, 3)]
+
+        def propose(self, count):
+            return [self.left.pop()]
+
+        def observe(self, results):
+            """It knows what comes next."""
+
+    monkeypatch.setattr("loopwright.tuning.schedule_search.time.monotonic", lambda: clock[0])
+    output, journal = product(), Journal(tmp_path / "t.jsonl", 1)
+    first, of = lw.default_schedule(output, V3), Scheduling([output], V3, lw.schedule_rules())
+    workload = compute_workload([output], True)
+    found = ScheduleSearch(of, workload, first, Slow(), journal, OneByOne, 0).run(100, end)
+    assert len(found.tried) == batches
