@@ -23,7 +23,9 @@ LENGTHS = (1 << LENGTH_BITS) - 1
 MOST_BYTES = 1 << 31
 """Offsets are below this."""
 LEAST_BYTES = 64
-_FEW = 64
+_FEW_TO_PACK = 20
+_FEW_TO_CUT = 150
+"""Up to so many strings Python's integers and slices take less than what calls of numpy begin with."""
 _MUCH = 1024
 """Of more bytes for a string it is faster to read what each needs than to decode all."""
 _SEPARATOR = "\x1f"
@@ -53,21 +55,22 @@ def pack_strings(
 def _packed(
     strings: list[Any], arrays: Sequence[Array], where: Callable[[int], str]
 ) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """The bytes of strings side by side, and their spans. Of few, Python's integers make them faster than numpy."""
+    """The bytes of strings side by side, and their spans."""
     try:
         text = "".join(strings)
         data = text.encode()
     except (TypeError, UnicodeEncodeError):
         raise _problem(arrays, where) from None
     is_ascii = len(data) == len(text)
-    if len(strings) <= _FEW:
+    if len(strings) <= _FEW_TO_PACK:
         lengths = [*map(len, strings if is_ascii else map(str.encode, strings))]
         begins = accumulate(lengths, initial=0)
         return data, np.array([b << LENGTH_BITS | n for b, n in zip(begins, lengths, strict=False)], np.int64)
-    ends = _character_counts(strings).cumsum()
+    counts = _character_counts(strings)
+    ends = counts.cumsum()
     if not is_ascii:
         ends = _character_ends(data)[ends]
-    counts = np.diff(ends, prepend=0)
+        counts = np.diff(ends, prepend=0)
     return data, (ends - counts) << LENGTH_BITS | counts
 
 
@@ -106,7 +109,7 @@ def unpack_strings(spans: npt.NDArray[np.int64], utf8: Array) -> Array:
     found = np.empty(spans.size, object)
     flat = spans.ravel()
     begins, lengths = flat >> LENGTH_BITS, flat & LENGTHS
-    strings = _split_at_once(begins, lengths, utf8) if spans.size > _FEW else None
+    strings = _split_at_once(begins, lengths, utf8) if spans.size > _FEW_TO_CUT else None
     found[:] = _one_by_one(begins, lengths, utf8) if strings is None else strings
     return found.reshape(spans.shape)
 

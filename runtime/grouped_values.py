@@ -97,19 +97,21 @@ class GroupedInputs:
     def _ragged(self, form: ValueForm, values: Sequence[object], where: str) -> Sequence[Array]:
         """The elements of all arrays, one array behind the other, which is a copy, and their extents."""
         kind = self._specs[form.array_names[0]].dtype.to_numpy()
-        arrays = [as_array(value, f"{where}[{number}]") for number, value in enumerate(values)]
-        for number, array in enumerate(arrays):
-            if array.dtype != kind:
+        known = [(axis, extent) for axis, extent in enumerate(form.shape) if extent is not None]
+        arrays, rank = [], len(form.shape)
+        for number, value in enumerate(values):
+            array = value if type(value) is np.ndarray else as_array(value, f"{where}[{number}]")
+            if array.dtype is not kind and array.dtype != kind:
                 raise RuntimeArgumentError(
                     f"{where}[{number}] should have dtype {kind.name}, found {array.dtype}; convert it: "
                     f"array.astype({kind.name!r})"
                 )
-            fits = array.ndim == len(form.shape)
-            if not fits or any(e not in (None, own) for e, own in zip(form.shape, array.shape, strict=True)):
+            if array.ndim != rank or (known and any(array.shape[axis] != extent for axis, extent in known)):
                 wanted = ", ".join("any" if extent is None else str(extent) for extent in form.shape)
                 raise RuntimeArgumentError(f"{where}[{number}] should have the extents ({wanted}), found {array.shape}")
+            arrays.append(array)
         elements = np.concatenate([array.ravel() for array in arrays]) if arrays else np.empty(0, kind)
-        extents = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(form.shape))
+        extents = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), rank)
         return elements, extents
 
 
@@ -148,11 +150,21 @@ def _value(form: ValueForm, arrays: Sequence[Any]) -> Any:
         case "list":
             return list(arrays)
         case "ragged":
-            values, extents = arrays
-            shapes = [tuple(extent for extent in row if extent >= 0) for row in extents.tolist()]
-            ends = np.cumsum([prod(shape) for shape in shapes])
-            parts = np.split(values, ends[:-1]) if shapes else []
-            return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
+            return _parts(*arrays)
         case "map":
             keys, values = arrays
             return dict(zip(keys.tolist(), values.tolist(), strict=True))
+
+
+def _parts(values: Array, extents: Array) -> list[Array]:
+    """The arrays of a list whose elements lie one array behind the other."""
+    rows = extents.tolist()
+    if rows and rows[0] and min(rows[0]) >= 0 and rows.count(rows[0]) == len(rows):
+        return list(values.reshape(len(rows), *rows[0]))
+    parts, begin = [], 0
+    for row in rows:
+        shape = [extent for extent in row if extent >= 0]
+        end = begin + prod(shape)
+        parts.append(values[begin:end].reshape(shape))
+        begin = end
+    return parts
