@@ -33,6 +33,7 @@ from ..ops.definition.strategy import OpStrategy, strategy_of
 from ..ops.families.layout_transform import LAYOUT_TRANSFORM, LayoutTransformAttrs
 from ..ops.families.pad import PAD, PadAttrs
 from ..ops.families.resample import resample
+from ..ops.families.topk import TOPK, TopkAttrs
 from ..te import var
 from .output_file import check_output_file, write_text
 from .report import make_console
@@ -232,6 +233,7 @@ def _calls_of_forms() -> Iterator[Call]:
     yield nn.grid_sample(image, Var("grid", tensor_type((1, 4, 4, 2), "float32")), channels_last=True)
     indices, weights = (Var(name, tensor_type((2, 8), kind)) for name, kind in (("at", "int64"), ("by", "float32")))
     yield resample(image, indices, weights, 3)
+    yield TOPK(Var("x", tensor_type((64, 16), "float32")), attrs=TopkAttrs(2, 1))
     boxes, samples = Var("boxes", tensor_type((2, 4), "float32")), Var("samples", tensor_type((2,), "int64"))
     yield nn.roi_align(image, boxes, samples)
     yield from _sample_packed_products()

@@ -15,6 +15,7 @@ from ... import te
 from ...base.dataclass import dataclass
 from ...base.dtype import BOOL, INT64
 from ...base.errors import TypeInferenceError
+from ...base.target import Target
 from ...graph.node import Call, Node, TupleGet, tensor_of
 from ...graph.types import TensorType, TupleType, Type
 from ...ir.buffer import Buffer
@@ -30,17 +31,21 @@ from ...te.tensor import Tensors
 from ..definition.accumulate import widened
 from ..definition.arguments import axis_of, flag, integer
 from ..definition.attrs import Attrs, attr
+from ..definition.cost import elements, elements_of
 from ..definition.extent_formulas import FORMULAS, as_formulas, extent_of_formula
 from ..definition.op_group import OpGroup
 from ..definition.registry import OpPattern, register_op
 from ..definition.relations import NUMBER_KINDS, normalize_axis, tensor_argument
-from ..definition.strategy import register_compute
+from ..definition.strategy import OpStrategy, register_strategy, schedule_default
 from .argreduce import argmax
 from .heap import BLOCK, Heap, Item, best_of_block
 from .reduce import max as greatest
 from .topk_keys import MOST_KEYS, KeyedRow, fit_keys
+from .topk_lanes import NO_SUMS, add_in_lanes
 
 GROUP = OpGroup.REDUCTIONS
+CYCLES_OF_ROW, CYCLES_OF_FOUND, CYCLES_OF_ELEMENT = 300, 30, 3.0
+"""Measured, of keys."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,18 @@ TOPK = register_op(
     support_level=4,
     extent_rule=_asked_of_extents,
 )
-register_compute(TOPK, _compute)
+
+
+@register_strategy(TOPK)
+def _strategy(attrs: TopkAttrs, inputs: Sequence[Type], result: Type, target: Target) -> OpStrategy:
+    strategy = OpStrategy()
+    x = tensor_argument(inputs[0], "x")
+    add_in_lanes(strategy, x, attrs.k, attrs.axis, attrs.largest, target)
+    rows = elements_of((*x.shape[: attrs.axis], *x.shape[attrs.axis + 1 :]))
+    found = elements_of((extent_of_formula(attrs.k, inputs),))
+    cost = rows * (CYCLES_OF_ROW + CYCLES_OF_FOUND * found) + CYCLES_OF_ELEMENT * elements(x)
+    strategy.add_implementation(_compute, schedule_default, "topk.generic", cost=cost, sums=NO_SUMS)
+    return strategy
 
 
 def topk(x: Node, k: int | Expr, axis: int = -1, largest: bool = True, of: Iterable[Node] = ()) -> tuple[Node, Node]:

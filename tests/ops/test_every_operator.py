@@ -663,9 +663,17 @@ CASES = {
         (
             lambda x, k=k, axis=axis, largest=largest: get_op("topk")(x, attrs=get_op("topk").attrs(k, axis, largest)),
             lambda x, k=k, axis=axis, largest=largest: best(x, k, axis, largest),
-            integers(3, 9, 2, low=-3, high=4).astype("f4"),
+            integers(*shape, low=-3, high=4).astype("f4"),
         )
-        for k, axis, largest in ((1, 1, True), (4, 1, False), (9, 1, True), (2, 2, True), (0, 0, True))
+        for shape, k, axis, largest in (
+            ((3, 9, 2), 1, 1, True),
+            ((3, 9, 2), 4, 1, False),
+            ((3, 9, 2), 9, 1, True),
+            ((3, 9, 2), 2, 2, True),
+            ((3, 9, 2), 0, 0, True),
+            ((2, 5, 11), 3, 1, True),  # rows side by side in lanes
+            ((9, 4), 2, 1, False),
+        )
     ],
     "grid_sample": [
         (

@@ -1,7 +1,9 @@
 """topk: order, ties, NaN, all dtypes and extents, against numpy's stable sort."""
 
+import ml_dtypes
 import numpy as np
 import pytest
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright import TypeInferenceError, te
@@ -119,6 +121,37 @@ def test_extents_may_be_open_and_too_few_elements_are_an_error():
         np.testing.assert_array_equal(places, best(array, 3, 1, True)[1])
     with pytest.raises(lw.LoopwrightError, match="n"):
         engine([np.zeros((2, 2), np.float32)])
+
+
+@each_pair(
+    kind=["float32", "float16", "bfloat16", "int8", "uint32"],
+    shape=[((37, 6), 1), ((6, 41), 0), ((3, 7, 19), 1), ((2, 25, 9), 2), ((16, 200), 1)],
+    k=[2, 5],
+    largest=[False, True],
+)
+def test_few_of_many_short_rows_are_found_side_by_side(ops, kind, shape, k, largest):
+    extents, axis = shape
+    x = RNG.integers(0, 9, extents).astype(np.float32)  # with many ties
+    if kind in ("float32", "float16", "bfloat16"):
+        x[x == 1], x[x == 2], x[x == 3] = np.nan, -np.inf, -0.0
+    x = x.astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
+    node = lw.var("x", x.shape, kind)
+    (chosen,) = lw.explain(lw.Function([node], Tuple(nn.topk(node, k, axis, largest)))).functions[0].choices
+    assert chosen.implementation == "topk.lanes"
+    wanted, where = best(x.astype(np.float64), k, axis, largest)
+    values, places = (ops.apply(lambda v, n=n: nn.topk(v, k, axis, largest)[n], x) for n in range(2))
+    np.testing.assert_array_equal(values.astype(np.float64), wanted)
+    np.testing.assert_array_equal(places, where)
+
+
+@pytest.mark.parametrize("target", ["x86-64", "x86-64-v3", "native"])
+def test_any_number_of_rows_is_served(target):
+    x = lw.var("x", (te.var("rows"), te.var("columns")))
+    engine = lw.Engine(lw.compile(lw.Function([x], Tuple(nn.topk(x, 3, 1))), target=target, jobs=1))
+    for shape in ((1, 3), (7, 4), (8, 5), (9, 30), (40, 16), (20, 600), (0, 5)):
+        data = RNG.integers(-9, 9, shape).astype(np.float32)
+        for found, wanted in zip(engine([data]), best(data, 3, 1, True), strict=True):
+            np.testing.assert_array_equal(found, wanted)
 
 
 def test_misuse_is_refused(ops):
