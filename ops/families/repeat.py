@@ -36,6 +36,8 @@ GROUP = OpGroup.SHAPES
 
 CYCLES_PER_ELEMENT = 8
 """Measured: of each element a remainder by an open extent is worked out, and it is loaded by itself."""
+COPIED = 16
+"""Elements of a row that are worth copying by themselves."""
 CONCATENATED = (2, 3, 4)
 """How often rows are repeated by a concatenation; of more parts it takes longer."""
 
@@ -279,8 +281,11 @@ def _tiled(x: Node, repeats: tuple[int | str, ...], used: Sequence[Node]) -> Cal
     along = next((k for k in reversed(range(len(extents))) if extents[k] != 1), None)
     if along is None or len(repeats) != len(extents) or not extents[along] or repeats[along] not in CONCATENATED:
         return TILE(x, *used, attrs=TileAttrs(repeats))
-    rows = concatenate([x] * int(repeats[along]), along)
     others = (*repeats[:along], 1, *repeats[along + 1 :])
+    open_parts = any(extent is None and times != 1 for extent, times in zip(extents, others, strict=True))
+    if open_parts and extents[along] >= COPIED:  # rows are copied part by part in any case
+        return TILE(x, *used, attrs=TileAttrs(repeats))
+    rows = concatenate([x] * int(repeats[along]), along)
     return rows if all(times == 1 for times in others) else TILE(rows, *used, attrs=TileAttrs(others))
 
 
