@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from .addresses import address_of
+
 ARENA_ALIGNMENT = 64
 PAGE_BYTES = 4096
 """What the processor fetches ahead ends at a multiple of this. Addresses that differ by a multiple share a set of the
@@ -23,7 +25,7 @@ SQUARE = 64
 def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array, contiguous and on a cache line; a copy if it is not. Where a vector is as wide as a line, each load of
     an array that begins elsewhere touches two of them."""
-    if array.flags.c_contiguous and array.ctypes.data % ARENA_ALIGNMENT == 0:
+    if array.flags.c_contiguous and address_of(array) % ARENA_ALIGNMENT == 0:
         return array
     copy = aligned_empty(array.shape, array.dtype)
     copy[...] = array
@@ -50,5 +52,4 @@ def aligned_empty(shape: Sequence[int], kind: np.dtype[Any]) -> npt.NDArray[Any]
     size = math.prod(shape) * kind.itemsize
     alignment = PAGE_BYTES if size >= MANY_PAGES else ARENA_ALIGNMENT
     memory = np.empty(size + alignment, np.uint8)
-    begin = -memory.ctypes.data % alignment
-    return np.ndarray(shape, kind, memory.data, begin)
+    return np.ndarray(shape, kind, memory, -address_of(memory) % alignment)

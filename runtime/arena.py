@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..base.addresses import address_of
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
 from ..base.idle_memory import IDLE_RUNS, is_ample
-from .arrays import address_of
 
 
 class Arena:

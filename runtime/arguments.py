@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..base.addresses import address_of
 from ..base.dataclass import dataclass
 from ..base.errors import InternalError, RuntimeArgumentError
 from ..codegen.abi import symbolic_dims
@@ -21,7 +22,7 @@ from ..ir.contents import free_vars
 from ..ir.expr import Binary, Const, Expr, Unary, Var
 from ..ir.scalar import eval_binary
 from ..ir.stmt import PrimFunc
-from .arrays import Array, address_of, as_array
+from .arrays import Array, as_array
 
 MAX_BYTES = 1 << 47
 """More than any array has; index arithmetic of kernels relies on a bound."""

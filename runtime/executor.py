@@ -15,12 +15,13 @@ from typing import Any, NoReturn, TypeAlias, TypeVar
 import numpy as np
 
 from ..artifact.extents import evaluate
+from ..base.addresses import addresses_of
 from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
 from ..base.dataclass import dataclass
 from ..base.errors import OutOfMemoryError
 from ..base.quantities import bytes_text
 from .arena import Arena
-from .arrays import Array, addresses_of
+from .arrays import Array
 from .dimensions import MAX_PLANS, Plan, Plans, Shape, largest_arena, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall

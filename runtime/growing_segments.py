@@ -12,12 +12,13 @@ import struct
 import numpy as np
 
 from ..artifact.segment_table import NEEDED, segment_word, table_words
+from ..base.addresses import address_of
 from ..base.aligned import ARENA_ALIGNMENT
 from ..base.errors import OutOfMemoryError
 from ..base.idle_memory import IDLE_RUNS, is_ample
 from ..base.weak_method import while_alive
 from ..codegen.abi import SEGMENTS
-from .arrays import Array, address_of
+from .arrays import Array
 from .stage_memory import Claim
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)

@@ -7,10 +7,11 @@ from typing import NoReturn
 
 from ..artifact.function import CompiledFunction
 from ..artifact.model import CompiledModel
+from ..base.addresses import address_of
 from ..base.errors import InternalError, KernelError, OutOfMemoryError
 from ..codegen.abi import CODE_BITS, OUT_OF_MEMORY
 from ..codegen.jit import LoadedCode
-from .arrays import Array, address_of
+from .arrays import Array
 from .functions.host_call import ENTRY, HostCall, watched
 from .iterations import iteration_text
 from .memory_use import most_heap

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ..base.addresses import address_of
 from ..base.aligned import PAGE_BYTES
 from .arrays import Array
 from .dimensions import Shape
@@ -59,7 +60,7 @@ class OutputMemory:
         if block is None:
             block = np.empty(size, np.uint8)
             self._blocks = [*self._blocks, block][-len(self._sizes) :]
-        return np.ndarray(shape, kind, block.data, -block.ctypes.data % PAGE_BYTES)
+        return np.ndarray(shape, kind, block.data, -address_of(block) % PAGE_BYTES)
 
     def _free(self) -> list[npt.NDArray[np.uint8]]:
         """The blocks that no array is made of."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
 from ..artifact.function import TensorSpec
 from ..artifact.model import CompiledModel
+from ..base.addresses import address_of
 from ..base.dtype import STRING
 from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text
 from ..base.spans import pack_strings, unpack_strings
-from .arrays import Array, SupportsDLPack, address_of, as_array, misaligned
+from .arrays import Array, SupportsDLPack, as_array, misaligned
 from .dimensions import Shape, check_shape
 from .grouped_values import GroupedInputs, GroupedOutputs
 from .repeated_inputs import RepeatedInputs
@@ -38,6 +39,7 @@ class Signature:
         self._names = set(self._order)
         self._wanted: list[tuple[np.dtype[Any], tuple[object, ...]]]
         self._wanted = [(spec.dtype.to_numpy(), spec.shape) for spec in self.inputs]
+        self._output_kinds = [spec.dtype.to_numpy() for spec in self.outputs]
         forms = model.grouped_inputs
         self._grouped = GroupedInputs(model.name, forms, self.inputs) if forms else None
         self.grouped_outputs = GroupedOutputs(model.grouped_outputs) if model.grouped_outputs else None
@@ -136,33 +138,38 @@ class Signature:
             )
         if self.gives_strings:
             raise RuntimeArgumentError(f"{self.name} gives strings, which no buffers can hold: run it without out=")
-        if isinstance(values, Mapping):
+        if type(values) is list or type(values) is tuple:
+            buffers: Sequence[object] = values
+        elif isinstance(values, Mapping):
             if values.keys() != set(specs.names):
                 raise self._wrong_names(values, specs, "outputs")
-            buffers: Sequence[object] = [values[name] for name in specs.names]
+            buffers = [values[name] for name in specs.names]
         else:
             alone = len(specs) == 1 and not _is_list(values)
             buffers = [values] if alone else self._sequence(values, "outputs")
         if len(buffers) != len(specs):
             wanted, found = count_text(len(specs), "output"), count_text(len(buffers), "buffer")
             raise RuntimeArgumentError(f"{self.name} gives {wanted}, {_listed(specs.names)}, found {found}")
-        where = [f"{self.name}: the buffer of output {name}" for name in specs.names]
-        arrays = [_buffer(*each) for each in zip(buffers, specs, shapes, where, strict=True)]
+        arrays = [
+            value if _is_buffer(value, kind, shape) else _buffer(value, spec, shape, self.name)
+            for value, spec, kind, shape in zip(buffers, specs, self._output_kinds, shapes, strict=True)
+        ]
         self._check_apart(arrays, inputs)
         return arrays
 
     def _check_apart(self, outputs: Sequence[Array], inputs: Sequence[Array]) -> None:
-        named = [(f"input {spec.name}", array) for spec, array in zip(self.inputs, inputs, strict=False)]
-        for spec, array in zip(self.outputs, outputs, strict=True):
-            low, high = _span(array)
-            for where, other in named:
-                begin, end = _span(other)
+        count = len(self.inputs)
+        spans = [*map(_span, inputs[:count]), *map(_span, outputs)]
+        for number in range(count, len(spans)):
+            low, high = spans[number]
+            for other, (begin, end) in enumerate(spans[:number]):
                 if low < end and begin < high:
+                    given = other - count
+                    where = f"input {self.inputs[other].name}" if given < 0 else f"output {self.outputs[given].name}"
                     raise RuntimeArgumentError(
-                        f"{self.name}: the buffer of output {spec.name} shares memory with that of {where}; "
-                        "pass one of its own"
+                        f"{self.name}: the buffer of output {self.outputs[number - count].name} shares memory "
+                        f"with that of {where}; pass one of its own"
                     )
-            named.append((f"output {spec.name}", array))
 
     def _sequence(self, values: object, what: str) -> Sequence[object]:
         """What should be a list. An array has a length as well, but its rows are no inputs."""
@@ -216,7 +223,19 @@ def _checked(value: object, spec: TensorSpec, where: str, repeated: Collection[i
     return array
 
 
-def _buffer(value: object, spec: TensorSpec, shape: Shape | None, where: str) -> Array:
+def _is_buffer(value: object, kind: np.dtype[Any], shape: Shape | None) -> TypeGuard[Array]:
+    """Whether a value is an array that an output of this type can be written to, at the first glance."""
+    return (
+        type(value) is np.ndarray
+        and value.dtype == kind
+        and (shape is None or value.shape == shape)
+        and value.flags.carray
+    )
+
+
+def _buffer(value: object, spec: TensorSpec, shape: Shape | None, model: str) -> Array:
+    """The array of a value that an output of this shape can be written to; an error of any other value."""
+    where = f"{model}: the buffer of output {spec.name}"
     array = as_array(value, where)
     room = "as many elements as there may be" if shape is None else shape
     _check_dtype(array, spec, where, f"make it by numpy.empty({room}, {spec.dtype.to_numpy().name!r})")

@@ -19,10 +19,11 @@ import numpy as np
 
 from ..artifact.memory_table import NEEDED, OutputMode, output_word, stage_word, table_words
 from ..artifact.model import CompiledModel
+from ..base.addresses import address_of
 from ..base.aligned import ARENA_ALIGNMENT, aligned_empty
 from ..base.errors import OutOfMemoryError
 from ..base.weak_method import while_alive
-from .arrays import Array, address_of
+from .arrays import Array
 from .dimensions import Shape
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

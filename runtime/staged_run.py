@@ -15,7 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..artifact.extents import Extent, dimensions_in, evaluate
-from .arrays import Array, address_of, addresses_of
+from ..base.addresses import address_of, addresses_of
+from .arrays import Array
 from .dimensions import Shape
 from .growing_segments import GrowingSegments
 from .loaded_model import LoadedModel

@@ -13,12 +13,13 @@ import numpy as np
 from ..artifact.extents import evaluate
 from ..artifact.function import CompiledFunction
 from ..artifact.function_bytes import from_bytes
+from ..base.addresses import addresses_of
 from ..base.aligned import aligned_empty
 from ..base.errors import InternalError, KernelError
 from ..base.target import Target
 from ..codegen.host import resolve_target
 from ..codegen.jit import LoadedCode
-from ..runtime.arrays import Array, addresses_of
+from ..runtime.arrays import Array
 from ..runtime.contenders.latency import median_interval
 from ..runtime.executor import context_of
 from ..runtime.functions.symbols import function_symbols

@@ -283,7 +283,7 @@ def _tiled(x: Node, repeats: tuple[int | str, ...], used: Sequence[Node]) -> Cal
         return TILE(x, *used, attrs=TileAttrs(repeats))
     others = (*repeats[:along], 1, *repeats[along + 1 :])
     open_parts = any(extent is None and times != 1 for extent, times in zip(extents, others, strict=True))
-    if open_parts and extents[along] >= COPIED:  # rows are copied part by part in any case
+    if open_parts and (extents[along] or 0) >= COPIED:  # rows are copied part by part in any case
         return TILE(x, *used, attrs=TileAttrs(repeats))
     rows = concatenate([x] * int(repeats[along]), along)
     return rows if all(times == 1 for times in others) else TILE(rows, *used, attrs=TileAttrs(others))

@@ -13,10 +13,10 @@ import numpy as np
 from ...artifact.extents import evaluate
 from ...artifact.function import CompiledFunction, OpCall, TensorSpec
 from ...artifact.model import CompiledModel
+from ...base.addresses import addresses_of
 from ...base.dataclass import dataclass
 from ...base.errors import KernelError, RuntimeArgumentError, TargetError
 from ...codegen.jit import LoadedCode
-from ..arrays import addresses_of
 from ..executor import context_of
 from ..executor_config import ExecutorConfig
 from ..functions.host_call import ENTRY, HostCall, watched
