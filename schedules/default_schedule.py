@@ -287,5 +287,6 @@ def _tile(op: ComputeOp, lanes_axis: Axis, row_axis: Axis | None, target: Target
     if height is None:
         widest = min(CHAINS, (target.vector_registers - 1) // (OPEN_ROWS + 1))
         return OPEN_ROWS, min(widest, -(-(columns or LONG) // target.lanes(op.outputs[0].dtype)))
-    tile = register_tile(height, columns or LONG, target, op.outputs[0].dtype)
+    element = min((tensor.dtype for tensor in op.outputs), key=target.lanes)
+    tile = register_tile(height, columns or LONG, target, element, outputs=len(op.outputs))
     return tile.rows, tile.vectors

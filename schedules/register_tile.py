@@ -45,6 +45,7 @@ def register_tile(
     vectors: int | None = None,
     streaming: float = 0.0,
     steps: int = 1,
+    outputs: int = 1,
 ) -> RegisterTile:
     """The tile that covers rows × columns of sums in the least time, by a model of one step of the sum.
 
@@ -52,14 +53,14 @@ def register_tile(
     rows at the same place of a page evict each other from the first cache. ``vectors`` is the width, if that is given;
     where the registers do not hold a tile so wide, it has one row.
     ``streaming`` are cycles that each vector costs beside, which make higher tiles better. ``steps`` are unrolled, and
-    LLVM loads the vectors of all of them first.
+    LLVM loads the vectors of all of them first. ``outputs`` are summed at once, as a value and its position are.
     """
     lanes, registers = target.lanes(dtype), target.vector_registers
     pages = PAGE_BYTES // math.gcd(row_stride * dtype.storage_bytes, PAGE_BYTES)
     best: tuple[float, int, RegisterTile] | None = None
     for width in range(1, registers // 2) if vectors is None else [vectors]:
         for height in range(1, min(rows, registers) + 1):
-            if width * (height + steps) + 1 > registers or (divides and rows % height) or height > 4 * pages:
+            if width * (outputs * height + steps) + 1 > registers or (divides and rows % height) or height > 4 * pages:
                 continue
             tile = RegisterTile(height, width, lanes)
             count = math.ceil(rows / height) * math.ceil(columns / tile.columns)

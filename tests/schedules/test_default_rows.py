@@ -72,3 +72,13 @@ def test_a_factor_whose_gaps_a_copy_closes_is_not_summed_in_lanes_as_well(rows, 
     found = np.empty((count, 48), np.float32)
     lw.interpret(func)(x, y, found)
     np.testing.assert_allclose(found, x.astype(np.float64) @ y.T, rtol=1e-4, atol=1e-5)
+
+
+def test_the_values_and_the_positions_of_a_tile_find_registers():
+    """Positions of 64 bits are twice as wide as the values, and want registers beside theirs."""
+    a, r = te.placeholder((100, 150, 60), name="a"), te.reduce_axis((0, 150), name="r")
+    target = lw.resolve_target("x86-64-v4")
+    best = te.compute((100, 60), lambda i, j: te.argmax(a[i, r, j], axis=r), name="best")
+    func = lw.lower(default_schedule(best, target), [a, *best], target=target)
+    held = [n.buffer for n in walk(func.body) if isinstance(n, Allocate) and n.buffer.scope == "register"]
+    assert 2 * max(int(buffer.shape[0]) for buffer in held) < target.vector_registers

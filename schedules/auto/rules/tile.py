@@ -87,9 +87,10 @@ def _is_alone(axes: tuple[Axis, ...], axis: Axis) -> bool:
 def _tile_size(at: StageSketch, height: int | None, width: int | None, lanes: int) -> tuple[int, int]:
     """How many rows and vectors of sums are in registers, as decisions."""
     tall, across = height or LONG, -(-(width or LONG) // lanes)
-    kind = at.op.outputs[0].dtype
-    usual = register_tile(tall, across * lanes, at.target, kind) if lanes > 1 else None
-    sums = max(1, at.target.vector_registers // len(at.op.outputs))
+    kind = min((tensor.dtype for tensor in at.op.outputs), key=at.target.lanes)
+    outputs = len(at.op.outputs)
+    usual = register_tile(tall, across * lanes, at.target, kind, outputs=outputs) if lanes > 1 else None
+    sums = max(1, at.target.vector_registers // outputs)
     most_rows = [rows for rows in ROWS if rows <= tall]
     wanted = usual.rows if usual is not None and tall > 1 else 1
     rows = at.decide("rows", most_rows, max(r for r in most_rows if r <= max(wanted, 1)))
