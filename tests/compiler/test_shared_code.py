@@ -101,15 +101,17 @@ def test_what_is_not_elementwise_is_left_as_it_is():
     assert all(np.allclose(y.sum(-1), 1) for y in found)
 
 
+FOUND = 9
+"""Of fewer, rows are searched side by side, by code for their length."""
 COUNTS = (33, 45, 61)
 TABLES = [RNG.permutation(7 * count).reshape(7, count).astype(np.float32) for count in COUNTS]
 
 
 def looked_up(counts=COUNTS):
-    """The two least of each row that is asked for of some tables, which are of the given widths, and their places."""
+    """The nine least of each row that is asked for of some tables, which are of the given widths, and their places."""
     rows = lw.var("rows", (te.var("n"),), "int64")
     tables = [lw.var(f"t{k}", (7, count)) for k, count in enumerate(counts)]
-    found = [topk(take(table, rows, axis=0), 2, axis=1, largest=False) for table in tables]
+    found = [topk(take(table, rows, axis=0), FOUND, axis=1, largest=False) for table in tables]
     return Function([rows, *tables], Tuple(tuple(part for pair in found for part in pair)))
 
 
@@ -118,12 +120,12 @@ def test_lookups_in_any_number_of_rows_of_data_are_one_function():
     library, found = run(looked_up(), rows, *TABLES)
     kinds = [function.name for function in library.model.functions]
     assert len(kinds) == len(set(kinds)) < len(library.model.steps)
-    places = [np.argsort(table[rows], axis=1)[:, :2] for table in TABLES]
+    places = [np.argsort(table[rows], axis=1)[:, :FOUND] for table in TABLES]
     least = [np.take_along_axis(table[rows], at, 1) for table, at in zip(TABLES, places, strict=True)]
     assert_right(found, [part for pair in zip(least, places, strict=True) for part in pair])
 
 
-@pytest.mark.parametrize("counts", [(5, 7, 9), (32, 64, 96)])
+@pytest.mark.parametrize("counts", [(9, 10, 11), (32, 64, 96)])
 def test_widths_that_someone_chose_have_lookups_of_their_own(counts):
     """Loops of few steps are unrolled, and vectors along multiples of their width have no rest."""
     library = lw.compile(looked_up(counts), target=TARGET, jobs=1)
@@ -133,16 +135,16 @@ def test_widths_that_someone_chose_have_lookups_of_their_own(counts):
 def test_functions_in_branches_are_shared():
     """Each branch has a function for another number of rows of data; what they give is as long as these are many."""
     value = helper.make_tensor_value_info
-    nodes, constants = [], {"two": np.array([2])}
+    nodes, constants = [], {"found": np.array([FOUND])}
     for k, table in enumerate(TABLES):
-        least = helper.make_node("TopK", [f"t{k}_x", "two"], [f"t{k}_v", f"t{k}_i"], axis=1, largest=0)
+        least = helper.make_node("TopK", [f"t{k}_x", "found"], [f"t{k}_v", f"t{k}_i"], axis=1, largest=0)
         add = helper.make_node("Mul", [f"t{k}", "x"], [f"t{k}_x"])
         zero = helper.make_node("Identity", ["none"], [f"t{k}_e"])
         then = helper.make_graph([add, least], "then", [], [value(f"t{k}_v", TensorProto.FLOAT, None)])
         otherwise = helper.make_graph([zero], "otherwise", [], [value(f"t{k}_e", TensorProto.FLOAT, None)])
         nodes.append(helper.make_node("If", ["yes"], [f"y{k}"], then_branch=then, else_branch=otherwise))
         constants[f"t{k}"] = table
-    constants["none"] = np.zeros((7, 2), np.float32)
+    constants["none"] = np.zeros((7, FOUND), np.float32)
     inputs = {"x": (TensorProto.FLOAT, [7, 1]), "yes": (TensorProto.BOOL, [])}
     made = model(nodes, inputs, ["y0", "y1", "y2"], constants)
     library = lw.compile(made, TARGET, jobs=1)
@@ -150,7 +152,7 @@ def test_functions_in_branches_are_shared():
     x = numbers(7, 1) + 5
     for yes in (True, False):
         found = lw.Engine(library, threads=1)([x, np.array(yes)])
-        assert_right(found, [np.sort(x * table, 1)[:, :2] if yes else constants["none"] for table in TABLES])
+        assert_right(found, [np.sort(x * table, 1)[:, :FOUND] if yes else constants["none"] for table in TABLES])
 
 
 LAYERS = [RNG.standard_normal((32, 64 + 32 * layer)).astype(np.float32) / 8 for layer in range(5)]
