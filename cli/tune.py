@@ -37,7 +37,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.epilog = "example: loopwright tune model.onnx --minutes 10 --records tuned.jsonl --only nn.conv2d"
     parser.add_argument("model", type=Path, help="the model's file")
-    parser.add_argument("--minutes", type=_minutes, default=10.0, help="how long to search (default: 10)")
+    parser.add_argument(
+        "--minutes", type=_minutes, default=10.0, help="how long to search, once the model is compiled (default: 10)"
+    )
     parser.add_argument(
         "--records", type=Path, default=Path("tuned.jsonl"), metavar="FILE.jsonl", help="(default: tuned.jsonl)"
     )

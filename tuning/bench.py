@@ -44,6 +44,9 @@ DOUBT = 0.05
 class Bench(Protocol):
     """Says what came of candidates."""
 
+    def prepare(self, records: TuningRecords) -> None:
+        """Compile the model by records, which others are measured beside, so that its functions are in the cache."""
+
     def untuned(self, tasks: Sequence[TuningTask]) -> list[Outcome]:
         """The untuned code of tasks: an outcome's ``seconds`` are those of one call of each fused function."""
 
@@ -79,6 +82,16 @@ class JobBench:
         self._inputs = inputs
         self._untuned = UntunedCode(workers, settings)
         self._beside: tuple[list[TuningRecord], Library] | None = None
+
+    def prepare(self, records: TuningRecords) -> None:
+        """Compile the model by records ahead."""
+        self._library_beside(records)
+
+    def _library_beside(self, records: TuningRecords | None) -> Library:
+        known = [] if records is None else list(records)
+        if self._beside is None or self._beside[0] != known:
+            self._beside = known, self._library_of(records)
+        return self._beside[1]
 
     def untuned(self, tasks: Sequence[TuningTask]) -> list[Outcome]:
         """The outcomes of the untuned code of tasks, measured by itself; a task's is a failure where one of its
@@ -131,10 +144,7 @@ class JobBench:
     def model(self, records: TuningRecords, beside: TuningRecords | None = None, is_brief: bool = False) -> Outcome:
         """The outcome of the model by records, beside the same model by others or without any, which is compiled once
         as long as it is the same that is asked for."""
-        known = [] if beside is None else list(beside)
-        if self._beside is None or self._beside[0] != known:
-            self._beside = known, self._library_of(beside)
-        untuned, tuned = self._beside[1], self._library_of(records)
+        untuned, tuned = self._library_beside(beside), self._library_of(records)
         with tempfile.TemporaryDirectory(prefix="loopwright-tune-") as folder:
             paths = [Path(folder) / "untuned.lwlib", Path(folder) / "tuned.lwlib"]
             for library, path in zip((untuned, tuned), paths, strict=True):

@@ -70,7 +70,10 @@ def search_model(
     tell: Callable[[TuningProgress], None],
 ) -> TuningReport:
     """Search rewrites in the graph whose layouts are not planned, then what serves the calls of the planned one, for so
-    many seconds at the most, but for what confirms winners."""
+    many seconds at the most, but for what confirms winners. The model is compiled before they are counted, since that
+    takes as long as the cache lacks of it."""
+    tell(TuningProgress("compiling the model", (), seconds))
+    bench.prepare(journal.records())
     end = time.monotonic() + seconds
 
     def left() -> float:

@@ -89,7 +89,8 @@ def tune(
     """Search faster implementations and decisions for a model by measuring, and keep them in the file ``records``, by
     which ``lw.compile(model, records=…)`` then chooses. The file is also where a run goes on that was interrupted.
 
-    It lasts ``minutes`` at the most, but for what confirms winners, and ends when nothing is left to gain. ``model``,
+    It lasts ``minutes`` at the most, but for compiling the model once and for what confirms winners, and ends when
+    nothing is left to gain. ``model``,
     ``target``, ``shapes``, ``precision`` and ``arithmetic`` are those that ``lw.compile`` will get, and ``threads``
     what a run will use. Dimensions that stay open are not tuned. ``only`` are the names of operators to tune.
     ``searcher`` is ``"evolution"``, ``"random"``, ``"grid"``, or a function of a ``Space`` and a ``random.Random`` that

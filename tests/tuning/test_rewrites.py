@@ -16,9 +16,11 @@ from loopwright.graph.node import Call, Var
 from loopwright.graph.visit import post_order
 from loopwright.ops.families.attention.written_out import written_out
 from loopwright.tuning.journal import Journal
+from loopwright.tuning.model_search import TunedModel, search_model
 from loopwright.tuning.outcome import Outcome, OutcomeKind
 from loopwright.tuning.rewrite_search import RewriteSearch
 from loopwright.tuning.rewrite_tasks import rewrite_tasks, unplanned
+from loopwright.tuning.searcher import searcher_named
 
 TARGET = lw.resolve_target("llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-v3")
 SETTINGS = CompileSettings(TARGET, CodegenOptions())
@@ -272,3 +274,26 @@ def test_a_rewrite_name_another_target_is_measured_beside_others(graph, task):
     assert recorded_rewrite(task.call, settings) == task.rewrites[0]
     (again,) = rewrite_tasks(graph, settings)
     assert (again.planned, task.planned in again.rewrites) == (task.rewrites[0], True)
+
+
+def test_to_compile_the_model_takes_none_of_the_time_to_search(tmp_path, monkeypatch):
+    clock, told = [0.0], []
+
+    class Slow:
+        def prepare(self, records):
+            assert list(records) == []
+            clock[0] += 1000.0
+
+        def untuned(self, tasks):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("loopwright.tuning.model_search.time.monotonic", lambda: clock[0])
+    a, b = lw.var("a", (16, 32)), lw.var("b", (32, 16))
+    tuned = TunedModel(lw.Function([a, b], lw.nn.matmul(a, b)), None, SETTINGS, ())
+    with pytest.raises(KeyboardInterrupt):
+        search_model(tuned, Slow(), Journal(tmp_path / "t", 1), searcher_named("grid"), 60.0, 0, told.append)
+    assert [progress.phase for progress in told] == [
+        "compiling the model",
+        "measuring what is to be tuned, 1 of 1 task",
+    ]
+    assert told[-1].seconds_left > 0
