@@ -11,25 +11,33 @@ from ...base.dataclass import dataclass
 from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.types import Type
-from ...ir.expr import Expr
+from ...ir.constants import const_int
+from ...ir.expr import Const, Expr, Var
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
 from ...ir.simplify import simplify
+from ...ir.visit import tensor_reads
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
 from ...schedules.register_transpose import turn_tiles
-from ...te.tensor import Tensors
+from ...te.tensor import ComputeOp, PlaceholderOp, Tensor, Tensors
+from ..definition.implementation import ScheduleFunction
 from ..definition.relations import tensor_argument
 from .rearranged import RearrangedStages
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutTiles:
-    """The axis in blocks is number ``axis`` of the plain layout; the axes behind it count as one, the positions."""
+    """The axis in blocks is number ``axis`` of the plain layout; the axes behind it count as one, the positions.
+
+    An x of open extents whose elements are moved as they are read has the schedule ``of_moved``: to find the rows of
+    positions would take a division for each lane there.
+    """
 
     axis: int
     lanes: int
     to_blocks: bool
+    of_moved: ScheduleFunction
 
     def compute(self, attrs: object, inputs: Tensors, result: Type) -> RearrangedStages:
         """The definition, of an x whose positions are one axis, the last or the one before the lanes."""
@@ -56,6 +64,9 @@ class LayoutTiles:
 
     def schedule(self, attrs: object, anchor: RearrangedStages, outputs: Tensors, target: Target) -> Schedule:
         """Read each tile along the innermost axis of x, and write it along that of the result."""
+        (x,) = anchor.source.op.inputs
+        if any(const_int(extent) is None for extent in anchor.source.shape) and not _is_read_in_order(x):
+            return self.of_moved(attrs, anchor, outputs, target)
         schedule, main = schedule_around(anchor.result, outputs, [], target)
         stage = schedule[main]
         outer, positions = list(stage.loops[: self.axis + 1]), list(stage.loops[self.axis + 1 :])
@@ -74,11 +85,21 @@ class LayoutTiles:
         return schedule
 
 
-def layout_tiles(source: Layout, destination: Layout, lanes: int) -> LayoutTiles | None:
+def _is_read_in_order(x: Tensor) -> bool:
+    """Whether what x is computed from is read at the place of each element, or along some of its axes."""
+    if not isinstance(x.op, ComputeOp):
+        return isinstance(x.op, PlaceholderOp)
+    reads = [read for body in x.op.body for read in tensor_reads(body)]
+    return all(isinstance(i, (Var, Const)) for read in reads for i in read.indices) and all(
+        map(_is_read_in_order, x.op.inputs)
+    )
+
+
+def layout_tiles(source: Layout, destination: Layout, lanes: int, of_moved: ScheduleFunction) -> LayoutTiles | None:
     """Tiles for a transform between a layout and the same one with an axis, but the last, in blocks of a vector."""
     blocked, plain = (destination, source) if destination.is_blocked else (source, destination)
     last = blocked.axes[-1]
     if plain.is_blocked or last.block != lanes or blocked.names != plain.names or blocked.ndim != plain.ndim + 1:
         return None
     axis = plain.position(last.name)
-    return None if axis == plain.ndim - 1 else LayoutTiles(axis, lanes, destination is blocked)
+    return None if axis == plain.ndim - 1 else LayoutTiles(axis, lanes, destination is blocked, of_moved)

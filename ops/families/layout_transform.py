@@ -89,7 +89,7 @@ def _strategy(attrs: LayoutTransformAttrs, inputs: Sequence[Type], result: Type,
     strategy = OpStrategy()
     cost = rearranging_cycles(result)
     kind = tensor_argument(result, "result")
-    tiles = layout_tiles(Layout(attrs.source), Layout(attrs.destination), target.lanes(kind.dtype))
+    tiles = layout_tiles(Layout(attrs.source), Layout(attrs.destination), target.lanes(kind.dtype), _schedule)
     if tiles is not None and kind.dtype.is_float and kind.dtype.storage_bits >= 32:
         strategy.add_implementation(tiles.compute, tiles.schedule, "layout_transform.registers", cost=cost)
     strategy.add_implementation(_compute, _schedule, "layout_transform.tiled", cost=cost)

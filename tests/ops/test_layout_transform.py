@@ -101,3 +101,24 @@ def test_blocks_are_transposed_in_registers(ops, shape):
 def test_misuse_is_told(ops, source, destination, message):
     with pytest.raises(lw.TypeInferenceError, match=message):
         lw.nn.layout_transform(ops.var((1, 3, 4, 4)), source, destination)
+
+
+@pytest.mark.parametrize("to_blocks", [True, False])
+def test_elements_of_open_images_that_are_moved_as_they_are_read(to_blocks):
+    """Of every second row and column from the second on, as of a crop of pixels that were interleaved."""
+    shape = (te.var("n"), 8, te.var("h"), te.var("w"))
+    x = lw.var("x", shape if to_blocks else (shape[0], 1, *shape[2:], 8))
+    part = lw.nn.strided_slice(x, (1, 1), (2**31, 2**31), axes=(2, 3), steps=(2, 2))
+    source, destination = ("NCHW", "NCHW8c") if to_blocks else ("NCHW8c", "NCHW")
+    library = lw.compile(
+        lw.Function([x], lw.nn.layout_transform(part, source, destination)), target="x86-64-v3", jobs=1
+    )
+    (function,) = library.functions
+    assert "layout_transform" in function.name
+    assert "strided_slice" in function.name
+    engine = lw.Engine(library)
+    for n, h, w in ((1, 2, 2), (2, 7, 9), (1, 34, 19), (1, 1, 5)):
+        plain = np.arange(n * 8 * h * w, dtype=np.float32).reshape(n, 8, h, w)
+        in_blocks = blocked(plain, 8).copy()
+        (found,) = engine([plain if to_blocks else in_blocks])
+        np.testing.assert_array_equal(found, in_blocks[:, :, 1::2, 1::2] if to_blocks else plain[:, :, 1::2, 1::2])
