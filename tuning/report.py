@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from ..base.brief import BriefRepr
 from ..base.dataclass import dataclass
+from ..base.errors import RuntimeArgumentError
 from ..base.quantities import count_text, ratio_text, seconds_text, share_text
 
 if TYPE_CHECKING:
@@ -70,8 +71,13 @@ def _joined(tasks: Sequence[TaskProgress]) -> TaskProgress:
     return replace(tasks[0], name=f"{len(tasks)} other tasks", operator="", share=share, seconds=seconds)
 
 
-def unheard(progress: TuningProgress) -> None:
-    """Where nobody listens to progress."""
+def listener_of(given: object) -> Callable[[TuningProgress], None]:
+    """What progress is told to; nobody, if that is None. Raises ``RuntimeArgumentError`` for what cannot be called."""
+    if given is None:
+        return lambda progress: None
+    if not callable(given):
+        raise RuntimeArgumentError(f"progress should be a function of a TuningProgress, found {given!r}")
+    return given
 
 
 @dataclass(frozen=True, slots=True, repr=False)

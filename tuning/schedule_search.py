@@ -25,7 +25,7 @@ from .compute_space import BY_RULES, ComputeSpace
 from .jobs import versions
 from .journal import Journal, confirmation_of
 from .outcome import Outcome, OutcomeKind
-from .report import TaskProgress, TuningProgress, unheard
+from .report import TaskProgress, TuningProgress
 from .schedule_bench import ScheduleBench
 from .searcher import MakeSearcher, TrialResult
 from .starts import STARTS, closest_records
@@ -63,7 +63,7 @@ class ScheduleSearch:
         journal: Journal,
         make: MakeSearcher,
         seed: int,
-        listener: Callable[[TuningProgress], None] = unheard,
+        listener: Callable[[TuningProgress], None],
     ) -> None:
         self._of, self._workload, self._first = of, workload, first
         self._listener = listener

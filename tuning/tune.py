@@ -21,7 +21,7 @@ from .bench_settings import BenchSettings
 from .jobs import COMPILE_SECONDS, MEASURE_SECONDS
 from .journal import Journal, records_path
 from .model_search import TunedModel, search_model
-from .report import TuningProgress, TuningReport, unheard
+from .report import TuningProgress, TuningReport, listener_of
 from .run_width import RunWidth, check_numbers
 from .schedule_search import ScheduleTuning
 from .searcher import MakeSearcher, searcher_named
@@ -90,14 +90,14 @@ def tune(
     which ``lw.compile(model, records=…)`` then chooses. The file is also where a run goes on that was interrupted.
 
     It lasts ``minutes`` at the most, but for compiling the model once and for what confirms winners, and ends when
-    nothing is left to gain. ``model``,
-    ``target``, ``shapes``, ``precision`` and ``arithmetic`` are those that ``lw.compile`` will get, and ``threads``
-    what a run will use. Dimensions that stay open are not tuned. ``only`` are the names of operators to tune.
-    ``searcher`` is ``"evolution"``, ``"random"``, ``"grid"``, or a function of a ``Space`` and a ``random.Random`` that
-    gives a ``Searcher``; ``seed`` repeats what it draws. ``workers`` is an object with the ``submit`` of
-    ``concurrent.futures``, whose workers compile and measure ``jobs`` at once; by default processes of this machine.
-    Candidates run in processes of their own there; one that takes more than ``timeout`` seconds has hung. ``inputs``
-    are arrays for inputs of the model, which random numbers do not suit; ``progress`` is called as tuning goes on.
+    nothing is left to gain. ``model``, ``target``, ``shapes``, ``precision`` and ``arithmetic`` are those that
+    ``lw.compile`` will get, and ``threads`` what a run will use. Dimensions that stay open are not tuned. ``only`` are
+    the names of operators to tune. ``searcher`` is ``"evolution"``, ``"random"``, ``"grid"``, or a function of a
+    ``Space`` and a ``random.Random`` that gives a ``Searcher``; ``seed`` repeats what it draws. ``workers`` is an
+    object with the ``submit`` of ``concurrent.futures``, whose workers compile and measure ``jobs`` at once; by default
+    processes of this machine. Candidates run in processes of their own there; one that takes more than ``timeout``
+    seconds has hung. ``inputs`` are arrays for inputs of the model, which random numbers do not suit; ``progress`` is
+    called as tuning goes on.
 
     Rewrites of calls come first, such as Winograd's transform or layouts of arguments, then what serves the calls. A
     record is written only if a candidate is faster than the untuned choice for sure, and stays only if the model as a
@@ -127,14 +127,14 @@ def tune(
     resolved, path = resolve_target(target), records_path(records)
     width = RunWidth.of(threads, workers, jobs, resolved)
     check_numbers(minutes, seed, timeout)
-    make = searcher_named(searcher)
+    make, tell = searcher_named(searcher), listener_of(progress)
     settings = CompileSettings(resolved, CodegenOptions(precision=precision, arithmetic=arithmetic))
     tuned = TunedModel(whole, shapes, settings, only)
     measuring = BenchSettings(width.jobs, width.measuring, width.threads, seed, max(COMPILE_SECONDS, timeout), timeout)
     journal = Journal(path, width.threads)
     with given_or_local(workers, width.jobs) as who:
         bench = JobBench(who, measuring, tuned.library, inputs or {})
-        return search_model(tuned, bench, journal, make, 60.0 * minutes, seed, progress or unheard)
+        return search_model(tuned, bench, journal, make, 60.0 * minutes, seed, tell)
 
 
 def _tensors_of(model: object) -> Sequence[Tensor] | None:

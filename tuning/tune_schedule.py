@@ -20,7 +20,7 @@ from ..schedules.auto.sketch import ScheduleRule
 from ..te.tensor import Tensor
 from .jobs import MEASURE_SECONDS
 from .journal import Journal, records_path
-from .report import TuningProgress, unheard
+from .report import TuningProgress, listener_of
 from .run_width import RunWidth, check_numbers
 from .schedule_bench import ScheduleBench
 from .schedule_search import ScheduleSearch, ScheduleTuning
@@ -62,7 +62,7 @@ def tune_schedule(
     resolved = resolve_target(target)
     check_numbers(minutes, seed, timeout)
     check_count(measurements, "measurements", 1)
-    make = searcher_named(searcher)
+    make, tell = searcher_named(searcher), listener_of(progress)
     path = None if records is None else records_path(records)
     end = time.monotonic() + 60.0 * minutes
     first = autoschedule(tensors, resolved, candidates=candidates, seed=seed, rules=rules, reassociate=reassociate)
@@ -72,7 +72,7 @@ def tune_schedule(
     journal = Journal(path, width.threads)
     with given_or_local(workers, width.jobs) as who:
         bench = ScheduleBench(who, first, resolved, width.threads, seed, timeout)
-        search = ScheduleSearch(of, workload, first, bench, journal, make, seed, progress or unheard)
+        search = ScheduleSearch(of, workload, first, bench, journal, make, seed, tell)
         return search.run(measurements, end)
 
 

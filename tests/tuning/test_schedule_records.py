@@ -14,6 +14,7 @@ from loopwright.schedules.auto.candidates import Scheduling
 from loopwright.tuning.compute_space import BY_RULES
 from loopwright.tuning.journal import Journal
 from loopwright.tuning.outcome import Outcome, OutcomeKind
+from loopwright.tuning.report import listener_of
 from loopwright.tuning.schedule_search import ScheduleSearch
 
 V3, V4 = (lw.resolve_target(f"llvm -mtriple=x86_64-linux-gnu -mcpu=x86-64-{level}") for level in ("v3", "v4"))
@@ -72,7 +73,7 @@ def search(output, path, bench, target=V3, measurements=6):
     of = Scheduling([output], target, lw.schedule_rules())
     first = lw.autoschedule(output, target, candidates=2)
     workload, journal = compute_workload([output], True), Journal(path, 1)
-    searching = ScheduleSearch(of, workload, first, bench, journal, by_rows, 0)
+    searching = ScheduleSearch(of, workload, first, bench, journal, by_rows, 0, listener_of(None))
     return searching.run(measurements, END_OF_TIME)
 
 
@@ -225,5 +226,5 @@ def test_a_batch_that_would_not_end_in_time_is_not_begun(tmp_path, monkeypatch, 
     output, journal = product(), Journal(tmp_path / "t.jsonl", 1)
     first, of = lw.default_schedule(output, V3), Scheduling([output], V3, lw.schedule_rules())
     workload = compute_workload([output], True)
-    found = ScheduleSearch(of, workload, first, Slow(), journal, OneByOne, 0).run(100, end)
+    found = ScheduleSearch(of, workload, first, Slow(), journal, OneByOne, 0, listener_of(None)).run(100, end)
     assert len(found.tried) == batches
