@@ -276,14 +276,15 @@ def tile_by_extents(x: Node, repeats: Sequence[int | Expr], of: Iterable[Node]) 
 
 
 def _tiled(x: Node, repeats: tuple[int | str, ...], used: Sequence[Node]) -> Call:
-    """Rows that are repeated a few times are a concatenation, whose elements no remainder finds."""
+    """Rows that are repeated a few times are a concatenation, whose elements no remainder finds; but long ones of an
+    open number that is repeated, too, are copied part by part."""
     extents = [const_int(extent) for extent in tensor_of(x).shape]
     along = next((k for k in reversed(range(len(extents))) if extents[k] != 1), None)
     if along is None or len(repeats) != len(extents) or not extents[along] or repeats[along] not in CONCATENATED:
         return TILE(x, *used, attrs=TileAttrs(repeats))
     others = (*repeats[:along], 1, *repeats[along + 1 :])
     open_parts = any(extent is None and times != 1 for extent, times in zip(extents, others, strict=True))
-    if open_parts and (extents[along] or 0) >= COPIED:  # rows are copied part by part in any case
+    if open_parts and (extents[along] or 0) >= COPIED:
         return TILE(x, *used, attrs=TileAttrs(repeats))
     rows = concatenate([x] * int(repeats[along]), along)
     return rows if all(times == 1 for times in others) else TILE(rows, *used, attrs=TileAttrs(others))

@@ -35,10 +35,11 @@ FULL_LANES, CYCLES_OF_KEY, CYCLES_OF_PASS = 8, 2.5, 0.5
 
 def add_in_lanes(strategy: OpStrategy, x: TensorType, k: int | str, axis: int, largest: bool, target: Target) -> None:
     """Offer it for a small known number of elements, and rows that fill a vector side by side."""
-    if not isinstance(k, int) or not 1 <= k <= MOST_FOUND or x.ndim < 2 or not fit_keys(x.dtype, x.shape[axis]):
+    lanes, served = target.lanes(INT64), x.ndim > 1 and fit_keys(x.dtype, x.shape[axis])
+    if not isinstance(k, int) or not 1 <= k <= MOST_FOUND or lanes == 1 or not served:
         return
     across = x.ndim - 1 if axis < x.ndim - 1 else x.ndim - 2
-    made = TopkInLanes(k, axis, across, target.lanes(INT64), largest)
+    made = TopkInLanes(k, axis, across, lanes, largest)
     short = clause("short rows", x.shape[axis] <= LONGEST_ROW)
     with strategy.specialized(short, clause("rows fill a vector", x.shape[across] >= made.lanes)):
         cost = elements(x) * (CYCLES_OF_KEY + k * CYCLES_OF_PASS) * FULL_LANES / made.lanes
@@ -61,8 +62,8 @@ class RowsInLanes(Stages):
 
 @dataclass(frozen=True, slots=True)
 class TopkInLanes:
-    """Finds ``k`` elements along ``axis`` of rows that are neighbours along axis ``across``, so many ``lanes`` at
-    once."""
+    """Finds the ``k`` largest elements, or the least, along ``axis`` of rows that are neighbours along axis ``across``,
+    so many ``lanes`` at once."""
 
     k: int
     axis: int

@@ -198,7 +198,7 @@ class Depthwise:
         """Whether windows are gone through column by column, the vectors below each other in a tile, and what is copied
         of the padded x: nothing, what a tile reads, or the image.
 
-        A copy needs no masks: loads of every second element are shuffles, but with masks gathers.
+        A copy needs no masks, and has what each tap reads as neighbours.
         """
         orders = [False, True] if len(self.problem.window) > 1 else [False]
         by_columns = schedule.decide("by_columns", orders, self.by_columns, reorders_sum=True)
