@@ -136,7 +136,8 @@ def test_few_of_many_short_rows_are_found_side_by_side(ops, kind, shape, k, larg
         x[x == 1], x[x == 2], x[x == 3] = np.nan, -np.inf, -0.0
     x = x.astype(ml_dtypes.bfloat16 if kind == "bfloat16" else kind)
     node = lw.var("x", x.shape, kind)
-    (chosen,) = lw.explain(lw.Function([node], Tuple(nn.topk(node, k, axis, largest)))).functions[0].choices
+    function = lw.Function([node], Tuple(nn.topk(node, k, axis, largest)))
+    (chosen,) = lw.explain(function, target="x86-64-v4").functions[0].choices
     assert chosen.implementation == "topk.lanes"
     wanted, where = best(x.astype(np.float64), k, axis, largest)
     values, places = (ops.apply(lambda v, n=n: nn.topk(v, k, axis, largest)[n], x) for n in range(2))
