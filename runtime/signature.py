@@ -158,8 +158,8 @@ class Signature:
         return arrays
 
     def _check_apart(self, outputs: Sequence[Array], inputs: Sequence[Array]) -> None:
-        count = len(self.inputs)
-        spans = [*map(_span, inputs[:count]), *map(_span, outputs)]
+        shown = inputs[: len(self.inputs)]
+        count, spans = len(shown), [*map(_span, shown), *map(_span, outputs)]
         for number in range(count, len(spans)):
             low, high = spans[number]
             for other, (begin, end) in enumerate(spans[:number]):

@@ -131,7 +131,7 @@ def draw_topk(d):
     shape = d.shape(1, 3)
     axis = d.int(0, len(shape) - 1)
     if d.chance():  # several rows fill a vector
-        shape = (*shape[:axis], shape[axis], *shape[axis + 1 :], d.int(4, 20))
+        shape = (*shape, d.int(4, 20))
     k, largest = d.int(0, shape[axis]), d.chance()
     kind = d.one("float32", "float64", "float16", "int32", "int64")
     return Case(
