@@ -93,6 +93,11 @@ class Target:
             return self.has("avx512vnni")
         return lanes in (4, 8) and (self.has("avx512vnni", "avx512vl") or self.has("avxvnni"))
 
+    @property
+    def has_tiles(self) -> bool:
+        """Whether registers that hold small matrices multiply bytes, and Linux is there to give leave to use them."""
+        return self.arch == "x86_64" and self.system == "linux" and self.has("amx-tile", "amx-int8")
+
     def lanes(self, kind: DType | str) -> int:
         """How many values of a dtype fill a vector register."""
         from .dtype import dtype

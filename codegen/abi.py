@@ -28,8 +28,11 @@ MAX_RECORDED = 64
 CONTEXT_SLOTS = RECORD + 1 + MAX_RECORDED
 SEGMENTS = 7
 """The last word of a context's first cache line, which exports share with what else they keep there."""
+ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA = 158, 0x1023, 18
+"""What Linux is asked on x86-64 before tiles are used: the number of the system call, ARCH_REQ_XCOMP_PERM, and
+XFEATURE_XTILEDATA."""
 PARALLEL_FOR = "lw_parallel_for"
-LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset")
+LIBC_SYMBOLS = ("aligned_alloc", "free", "memcpy", "memmove", "memset", "syscall")
 LIBM_SYMBOLS = ("fma",)  # of float64, on targets without the instruction
 EXTERNAL_SYMBOLS = (PARALLEL_FOR, *LIBC_SYMBOLS, *LIBM_SYMBOLS)
 """All that an object file may leave undefined."""

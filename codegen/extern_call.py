@@ -1,4 +1,4 @@
-"""Calls of functions of C: the declaration, and each argument as the function wants it.
+"""Calls of functions of C: the declaration, and each argument as the function wants it; or instructions in their place.
 
 The declared functions stay undefined in the object code; whoever loads or links it says where they are.
 """
@@ -15,14 +15,18 @@ from ..ir.stmt import CallExtern
 from .allocate import Allocator
 from .expr import ExprEmitter
 from .lanes import external
+from .tiles import TileEmitter
 from .types import I8, memory_type
 
 
-def emit_extern_call(exprs: ExprEmitter, allocator: Allocator, call: CallExtern) -> None:
+def emit_extern_call(exprs: ExprEmitter, allocator: Allocator, tiles: TileEmitter, call: CallExtern) -> None:
     """Emit the call at the builder's position; debug builds check before it that its regions are in bounds."""
     if exprs.checks is not None:
         for region in call.regions:
             exprs.checks.region(call.function, region)
+    if call.function.tiles is not None:
+        tiles.call(call, call.function.tiles)
+        return
     params = call.function.params
     values = [_argument(exprs, allocator, a, p) for a, p in zip(call.args, params, strict=True)]
     _call(exprs.builder, call.function.symbol, values)

@@ -10,14 +10,14 @@ from .abi import EXTERNAL_SYMBOLS
 
 
 def extern_functions(module: IRModule) -> tuple[ExternFunction, ...]:
-    """The functions of C that a module calls, in order of first use, each symbol once.
+    """The functions of C that a module calls, in order of first use, each symbol once; none that is instructions.
 
     Raises ``ExpressionError`` where one symbol is declared in two ways, or is one that our own code uses.
     """
     found: dict[str, ExternFunction] = {}
     for func in module.functions:
         for stmt in statements_of(func.body):
-            if not isinstance(stmt, CallExtern):
+            if not isinstance(stmt, CallExtern) or stmt.function.tiles is not None:
                 continue
             first = found.setdefault(stmt.function.symbol, stmt.function)
             if first.prototype != stmt.function.prototype:

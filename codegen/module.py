@@ -162,7 +162,7 @@ class _ModuleEmitter:
         for param in func.params:
             if isinstance(param, Var) and param in self.arguments:
                 emitter.exprs.facts.learn(param, merge_facts(self.arguments[param]))
-        emitter.emit(func.body)
+        emitter.emit_function(func.body)
         builder.ret(llvm_ir.Constant(I32, 0))
 
     def _loops_around(self, func: PrimFunc) -> list[Var]:

@@ -3,10 +3,14 @@ units. ``host.py`` makes the target ``"native"`` of it."""
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from ..base.dataclass import dataclass
+from .abi import ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA
 from .features import FEATURES
 
 
@@ -34,7 +38,7 @@ def this_processor() -> Processor:
     from .cpuid import vector_path_bits
 
     arch = llvm.get_process_triple().split("-", 1)[0]
-    on = llvm.get_host_cpu_features()
+    on = allowed(llvm.get_host_cpu_features())
     return Processor(
         cpu=llvm.get_host_cpu_name(),
         attributes=tuple(f"{'+' if on[name] else '-'}{name}" for name in FEATURES.get(arch, ()) if name in on),
@@ -42,6 +46,19 @@ def this_processor() -> Processor:
         l2_bytes=_cache_bytes(2) or 512 * 1024,
         path_bits=vector_path_bits() if arch == "x86_64" else None,
     )
+
+
+def allowed(features: Mapping[str, bool]) -> dict[str, bool]:
+    """Which features of the processor are on, without those that the operating system gives no leave to use."""
+    tiles = features.get("amx-tile", False) and _may_use_tiles()
+    return {name: on and (tiles or not name.startswith("amx-")) for name, on in features.items()}
+
+
+def _may_use_tiles() -> bool:
+    """Whether the operating system lets this process use registers that hold small matrices, as Linux does if asked."""
+    if not sys.platform.startswith("linux"):
+        return False
+    return bool(ctypes.CDLL(None).syscall(ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA) == 0)
 
 
 def _cache_bytes(level: int) -> int | None:

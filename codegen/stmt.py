@@ -37,6 +37,7 @@ from .expr import ExprEmitter
 from .extern_call import emit_extern_call
 from .facts import VarFacts
 from .memory import Slots
+from .tiles import TileEmitter, check_access
 from .types import I32, PTR, same_lanes
 
 LaunchEmitter = Callable[["StmtEmitter", Launch], llvm_ir.Value]
@@ -61,12 +62,19 @@ class StmtEmitter:
         self.builder = builder
         self.exprs = ExprEmitter(builder, target, options)
         self.allocator = Allocator(builder, in_registers=not options.debug)
+        self.tiles = TileEmitter(builder, target, self.exprs.value, self.exprs.memory.address)
         if options.debug:
             self.exprs.checks = Checks(builder, self.exprs.value, message_number, self._leave_if)
         self._message_number = message_number
         self._emit_launch = emit_launch
         self._line_table = line_table
         self._heap: list[llvm_ir.Value] = []
+
+    def emit_function(self, body: Stmt) -> None:
+        """Emit the body of a function, at whose end the builder stands."""
+        self.tiles.enter(body)
+        self.emit(body)
+        self.tiles.leave()
 
     def emit(self, stmt: Stmt) -> None:
         """Emit a statement; the builder stands where control flow goes on."""
@@ -107,7 +115,7 @@ class StmtEmitter:
             case PrefetchStmt(buffer, indices, to_write):
                 self.exprs.memory.prefetch(buffer, indices, to_write)
             case CallExtern():
-                emit_extern_call(self.exprs, self.allocator, stmt)
+                emit_extern_call(self.exprs, self.allocator, self.tiles, stmt)
             case Launch():
                 result = self._emit_launch(self, stmt)
                 self._leave_if(self.builder.icmp_signed("!=", result, llvm_ir.Constant(I32, 0)), result)
@@ -186,6 +194,10 @@ class StmtEmitter:
 
     def _allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
+        if buffer.scope == "tile":
+            check_access(buffer, stmt.body)
+            self.emit(stmt.body)
+            return
         if place(buffer) == "stack":
             with self.exprs.scope():
                 memory = self.exprs.memory.pointers[buffer.data] = self.allocator.stack_memory(buffer, stmt.body)
@@ -219,5 +231,6 @@ class StmtEmitter:
             record()
         for pointer in reversed(self._heap):
             self.allocator.free(pointer)
+        self.tiles.leave()
         self.builder.ret(code)
         self.builder.position_at_end(stay)

@@ -11,9 +11,10 @@ from ..base.dtype import DType
 if TYPE_CHECKING:
     from .expr import Expr, Var
 
-Scope = Literal["global", "local", "register"]
+Scope = Literal["global", "local", "register", "tile"]
 """Where a buffer lives: ``global`` is an argument or the heap, ``local`` the stack, ``register`` a small array whose
-indices are all constant in the end, which LLVM keeps in registers."""
+indices are all constant in the end, which LLVM keeps in registers; ``tile`` the registers that hold small matrices,
+which ``tiles.py`` describes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)

@@ -19,6 +19,7 @@ from ..base.errors import ExpressionError
 from .buffer import Buffer
 from .expr import Expr
 from .makers import maximum, minimum
+from .tiles import TileCode
 
 Passing = Literal["value", "reference", "read", "write", "update"]
 """``value`` and ``reference`` are scalars, the latter by the address of a copy, as Fortran wants it. The others are
@@ -60,12 +61,14 @@ class ExternFunction:
     """A function that returns nothing, or what nobody asks for; make one by ``extern_function``.
 
     ``reference`` takes the arguments of a call in order: a scalar as a number, a region as an array of the shape of its
-    box, into which it writes what the function writes.
+    box, into which it writes what the function writes. In the place of a call of one with ``tiles``, the compiler puts
+    instructions, see ``tiles.py``.
     """
 
     symbol: str
     params: tuple[ExternParam, ...]
     reference: Callable[..., Any] | None = None
+    tiles: TileCode | None = None
 
     @property
     def prototype(self) -> str:

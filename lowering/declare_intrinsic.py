@@ -6,14 +6,16 @@ which say *how*. ``intrinsic_check.py`` compares the two.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from types import MappingProxyType
 
+from ..base.dtype import INDEX
 from ..base.errors import LoopwrightError, ScheduleError, VerificationError
 from ..ir.buffer import Buffer
 from ..ir.build import index_var, make_buffer
-from ..ir.constants import ZERO, const_int
+from ..ir.constants import ZERO, const, const_int
 from ..ir.expr import Expr, IfThenElse, Var
 from ..ir.linear import linear_of
 from ..ir.simplify import simplify
@@ -29,6 +31,8 @@ from .tensor_intrinsic import TensorIntrinsic, register_intrinsic
 
 MAX_ITERATIONS = 1 << 16
 """Most terms that an intrinsic may compute: it is tried out in the interpreter when it is declared."""
+
+EMPTY: Mapping[Tensor, int] = MappingProxyType({})
 
 Body = Callable[..., Stmt]
 
@@ -48,13 +52,29 @@ def declare_intrinsic(
     """
     if not str(name).isidentifier():
         raise ScheduleError(f"the name of an intrinsic is an identifier, found {name!r}")
-    op = _check_compute(name, output)
-    inputs = op.inputs
-    views = tuple(_view(t.name, t) for t in (*inputs, output))
+    _check_compute(name, output)
+    made = make_intrinsic(name, output, update, reset)
+    check_intrinsic(name, made.views, made.nest(made.declared), made.update)
+    if made.reset is not None and made.identity is not None:
+        check_intrinsic(name, made.views, made.nest(made.identity), made.reset)
+    register_intrinsic(made, override)
+    return made
+
+
+def make_intrinsic(
+    name: str, output: Tensor, update: Body, reset: Body | None = None, compact: Mapping[Tensor, int] = EMPTY
+) -> TensorIntrinsic:
+    """What ``declare_intrinsic`` makes, neither tried out nor registered.
+
+    ``compact`` says of tensors in how many of their last dimensions elements lie side by side in memory, as code may
+    rely on then: a stage whose elements lie otherwise does not match.
+    """
+    inputs = output.op.inputs
+    views = tuple(_view(t.name, t, compact.get(t, 0)) for t in (*inputs, output))
     declared, identity = _declared(output, dict(zip((*inputs, output), views, strict=True)))
     made = TensorIntrinsic(
         name,
-        (*op.axis, *op.reduce_axis),
+        (*output.op.axis, *output.op.reduce_axis),
         views,
         declared,
         identity,
@@ -63,14 +83,10 @@ def declare_intrinsic(
     )
     if made.reset is not None and identity is None:
         raise ScheduleError(f"intrinsic {name}: reset stores the identity of a reduction, and its compute is none")
-    check_intrinsic(name, views, made.nest(declared), made.update)
-    if made.reset is not None and identity is not None:
-        check_intrinsic(name, views, made.nest(identity), made.reset)
-    register_intrinsic(made, override)
     return made
 
 
-def _check_compute(name: str, output: Tensor) -> ComputeOp:
+def _check_compute(name: str, output: Tensor) -> None:
     op = getattr(output, "op", None)
     if not isinstance(op, ComputeOp) or len(op.outputs) != 1:
         raise ScheduleError(f"intrinsic {name}: what it does is said by a compute with one output, found {output!r}")
@@ -92,7 +108,6 @@ def _check_compute(name: str, output: Tensor) -> ComputeOp:
             f"intrinsic {name}: its compute has no conditions on what is read, for its code may read all; use te.select"
         )
     _check_reads(name, op)
-    return op
 
 
 def _all_shapes(op: ComputeOp) -> list[Expr]:
@@ -118,8 +133,13 @@ def _check_reads(name: str, op: ComputeOp) -> None:
                     )
 
 
-def _view(name: str, tensor: Tensor) -> Buffer:
-    strides = [index_var(f"{name}_stride{k}") for k in range(tensor.ndim)]
+def _view(name: str, tensor: Tensor, compact: int) -> Buffer:
+    strides: list[Expr] = []
+    step = 1
+    for k in reversed(range(tensor.ndim)):
+        inner = tensor.ndim - k <= compact
+        strides.insert(0, const(step, INDEX) if inner else index_var(f"{name}_stride{k}"))
+        step *= const_int(tensor.shape[k]) or 1
     return make_buffer(name, tensor.shape, tensor.dtype, strides=strides, elem_offset=index_var(f"{name}_offset"))
 
 

@@ -28,6 +28,7 @@ _NEEDS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("x86.avx512.vpdp",), ("avx512vnni",)),
     (("x86.avx512.",), ("avx512f",)),
     (("x86.avx2.",), ("avx2",)),
+    (("x86.tdp", "x86.tile", "x86.ldtilecfg"), ("amx-tile", "amx-int8")),
     (("fma.",), ("fma",)),
     (_ROUNDING, ("sse4.1",)),
 )

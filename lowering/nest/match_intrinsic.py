@@ -16,7 +16,7 @@ from ...ir.buffer import Buffer
 from ...ir.build import buffer_strides, index_var
 from ...ir.constants import ONE, TRUE, ZERO, const, const_int
 from ...ir.contents import substitute
-from ...ir.expr import Axis, Compare, Expr, Load, Var
+from ...ir.expr import Axis, Compare, Const, Expr, Load, Var
 from ...ir.facts import Facts
 from ...ir.linear import Linear, linear_of
 from ...ir.linear_expr import expr_of
@@ -249,9 +249,13 @@ class _Unifier:
             return False
         moves, offset = address
         strides: list[Expr] = []
-        for index in own:
-            along = [term.factors[0] for term in linear_of(index).terms.values()]
+        for index, fixed in zip(own, buffer_strides(view), strict=True):
+            form = linear_of(index)
+            along = [term.factors[0] for term in form.terms.values()]
             steps = [moves.pop(v, ZERO) for v in along if isinstance(v, Var)]
+            if isinstance(fixed, Const):  # elements lie side by side
+                steps.append(fixed)
+                offset = simplify(offset - fixed * form.constant)
             if any(difference(step, steps[0]) != 0 for step in steps):
                 return False
             strides.append(steps[0] if steps else ONE)

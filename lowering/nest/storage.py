@@ -120,6 +120,8 @@ def _scope(wanted: Scope | None, box: StoredBox, kind: DType) -> Scope:
     """The scope wanted if the size allows it: stack and registers are small, and known when code is made."""
     sizes = [const_int(e) for e in (box.shape if box.strides is None else (box.shape[0], box.strides[0]))]
     count = prod(s for s in sizes if s is not None) if None not in sizes else None
+    if wanted == "tile":
+        return wanted
     if wanted == "global" or count is None or count * kind.storage_bytes > STACK_BYTES:
         return "global"
     return "register" if wanted == "register" and count <= MAX_REGISTERS else "local"

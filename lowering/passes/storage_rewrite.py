@@ -61,7 +61,7 @@ class _Region:
     hoisted: list[Buffer] = field(default_factory=list)
 
     def strip(self, stmt: Stmt) -> Stmt:
-        if isinstance(stmt, Allocate) and stmt.buffer.scope != "register" and not self._depends(stmt.buffer):
+        if isinstance(stmt, Allocate) and stmt.buffer.scope in ("global", "local") and not self._depends(stmt.buffer):
             self.hoisted.append(stmt.buffer)
             return self.strip(stmt.body)
         if isinstance(stmt, For) and stmt.kind == "parallel":

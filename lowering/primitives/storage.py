@@ -69,8 +69,9 @@ class SetScope(StageStep):
 
     Arguments: ``scope``. ``"global"`` is the heap; ``"local"`` the stack, if the size is constant and at most 16 KiB,
     else the heap; ``"register"`` a small array of its own for each place in the nest, of at most 256 elements, which
-    stays in registers where all subscripts are constants in the end, by unrolling and vectorizing. A stage without a
-    scope is ``"local"``.
+    stays in registers where all subscripts are constants in the end, by unrolling and vectorizing; ``"tile"`` registers
+    that hold small matrices, of a block that tensor intrinsics of ``ir/tiles.py`` access, and nothing else. A stage
+    without a scope is ``"local"``.
     Preconditions: the stage is no input, no output, and not inlined.
 
     Rewrite, ``s[B].set_scope("global")``::

@@ -13,7 +13,7 @@ from ..rules.ragged import has_ragged_loops
 from ..stage import Tensorized
 from ..state import ScheduleState
 from ..step import StageStep
-from ..tensor_intrinsic import intrinsic_named
+from ..tile_intrinsics import require_intrinsic
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -43,7 +43,7 @@ class Tensorize(StageStep):
     def apply(self, state: ScheduleState) -> ScheduleState:
         stage = stage_with_changeable_loops(state, self.stage, (self.loop,))
         try:
-            intrinsic_named(self.intrinsic)
+            require_intrinsic(self.intrinsic)
         except ScheduleError as error:
             raise schedule_error(state, f"cannot tensorize: {error}", "Declare it first.", [self.loop]) from None
         if stage.tensorized is not None:

@@ -89,9 +89,6 @@ def _check_memory(state: ScheduleState, stage: Stage, before: ScheduleState) -> 
     elif isinstance(stage.place, (After, Before)):
         problem = "it is computed after its producer, which finishes no more than the tensor has"
         advice = "Place it by compute_at, or at the root."
-    elif stage.tensorized is not None:
-        problem = f"the intrinsic {stage.tensorized.intrinsic} computes it"
-        advice = "Pad its operands so that the intrinsic's tiles fit."
     else:
         return
     raise schedule_error(before, f"{stage.name} cannot be rounded up: {problem}", advice)
