@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from ..lanes import Float, polynomial
+from ..lanes import Float, Mask, polynomial
 from . import avx512
 from .reduction import LN2_HI, LN2_LO, LOG2_E, Double, Whole, fast_two_sum, magic, nearest, power_of_two, scale
 
@@ -41,8 +41,8 @@ _EXP2 = {
 _EXP2_NEAR = (math.log(2), math.log(2) ** 2 / 2, math.log(2) ** 3 / 6)
 
 # Beyond these the results are 0 or infinity; between them no intermediate exponent overflows.
-_RANGE = {32: (-104.0, 89.0), 64: (-746.0, 710.0)}
-_RANGE2 = {32: (-151.0, 129.0), 64: (-1076.0, 1025.0)}
+_RANGE = {32: (-103.98, 89.0), 64: (-745.14, 710.0)}
+_RANGE2 = {32: (-150.0, 129.0), 64: (-1075.0, 1025.0)}
 _RANGE_M1 = {32: (-20.0, 89.0), 64: (-40.0, 710.0)}
 
 
@@ -60,16 +60,34 @@ def _exp_reduced(r: Float) -> Float:
 
 
 def exp(x: Float) -> Float:
-    """e^x; x is held to a range at whose ends the result is 0 and infinity, so that both come of themselves."""
-    return exp_in_range(x.clamp(*_RANGE[x.bits]))
+    """e^x; x is held to a range at whose upper end the result is infinity, so that it comes of itself. Below the lower
+    one it is 0, without a product that underflows: some cores take a hundred cycles for one, and masks of attention
+    make most of the arguments so small."""
+    bounded, is_zero = _bounded(x, *_RANGE[x.bits])
+    return exp_in_range(bounded, is_zero)
 
 
-def exp_in_range(x: Float) -> Float:
-    """e^x where it is neither 0 nor infinite to the last bit, nor far beyond."""
+def exp_of_negative(x: Float) -> Float:
+    """e^x for x ≤ 0."""
+    low, _ = _RANGE[x.bits]
+    return exp_in_range(x if avx512.available(x) else x.at_least(low), x < low)
+
+
+def _bounded(x: Float, low: float, high: float) -> tuple[Float, Mask]:
+    """x as its reduction takes it, and where the result is 0. AVX-512 scales a 0 by any power."""
+    return x.at_most(high) if avx512.available(x) else x.clamp(low, high), x < low
+
+
+def exp_in_range(x: Float, is_zero: Mask | None = None) -> Float:
+    """e^x where it is neither 0 nor infinite to the last bit, nor far beyond; or 0 where it ``is_zero``."""
     if avx512.has_tables(x):
-        return _exp_by_table(x)
+        return _exp_by_table(x, is_zero)
     r, n = reduce_exp(x)
-    return scale(_exp_reduced(r.hi), n)
+    return scale(_or_zero(_exp_reduced(r.hi), is_zero), n)
+
+
+def _or_zero(mantissa: Float, is_zero: Mask | None) -> Float:
+    return mantissa if is_zero is None else is_zero.select(mantissa.same(0.0), mantissa)
 
 
 _SHIFT = magic(32) / 32
@@ -86,11 +104,11 @@ def _times_exp_near(power: Float, r: Float) -> Float:
     return power.fma((r * r).fma(r.fma(1 / 6, 0.5), r), power)
 
 
-def _exp_by_table(x: Float) -> Float:
+def _exp_by_table(x: Float, is_zero: Mask | None) -> Float:
     shifted = x.fma(LOG2_E, _SHIFT)
     n = shifted - _SHIFT
     r = n.fma(-LN2_LO[32], n.fma(-LN2_HI[32], x))
-    return avx512.scale(_times_exp_near(_power_of_fraction(shifted), r), n)
+    return avx512.scale(_or_zero(_times_exp_near(_power_of_fraction(shifted), r), is_zero), n)
 
 
 def exp_of_negative_by_table(x: Float) -> tuple[Float, Float]:
@@ -116,15 +134,15 @@ def exp_half(x: Float) -> Float:
 def exp2(x: Float) -> Float:
     """2^x = 2^n · 2^r with n the nearest whole number, so that the reduction is exact; 0 and infinity beyond the
     range."""
-    x = x.clamp(*_RANGE2[x.bits])
+    x, is_zero = _bounded(x, *_RANGE2[x.bits])
     if avx512.has_tables(x):
         shifted = x + _SHIFT
         turns, power = shifted - _SHIFT, _power_of_fraction(shifted)
         r = x - turns
-        return avx512.scale((power * r).fma(polynomial(r, _EXP2_NEAR), power), turns)
+        return avx512.scale(_or_zero((power * r).fma(polynomial(r, _EXP2_NEAR), power), is_zero), turns)
     n = nearest(x)
     r = x - n.value
-    return scale(r.mul_add(polynomial(r, _EXP2[r.bits]), 1.0), n)
+    return scale(_or_zero(r.mul_add(polynomial(r, _EXP2[r.bits]), 1.0), is_zero), n)
 
 
 def expm1(x: Float) -> Float:
@@ -137,6 +155,7 @@ def expm1(x: Float) -> Float:
 
 def exp_of_sum(x: Double) -> Float:
     """e^(hi + lo), where ``hi`` may be beyond the range if ``lo`` is finite."""
-    r, n = reduce_exp(x.hi.clamp(*_RANGE[x.hi.bits]))
+    bounded, is_zero = _bounded(x.hi, *_RANGE[x.hi.bits])
+    r, n = reduce_exp(bounded)
     both = fast_two_sum(r.hi, r.lo + x.lo)
-    return scale(_expm1_reduced(both) + 1.0, n)
+    return scale(_or_zero(_expm1_reduced(both) + 1.0, is_zero), n)

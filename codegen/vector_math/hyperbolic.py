@@ -7,7 +7,7 @@ from functools import cache
 
 from ..lanes import Float, polynomial
 from . import avx512
-from .exp import exp, exp_half, exp_in_range, exp_of_negative_by_table
+from .exp import exp_half, exp_in_range, exp_of_negative, exp_of_negative_by_table
 from .reduction import quotient, reciprocal
 from .segments import Segments, by_segments, fit
 
@@ -54,7 +54,7 @@ def tanh(x: Float) -> Float:
 
 
 # Down from the one a sigmoid is 0, up from the other it is 1, to the last bit.
-_SIGMOID_RANGE = (-104.0, 17.5)
+_SIGMOID_RANGE = (-103.98, 17.5)
 
 
 def sigmoid(x: Float) -> Float:
@@ -64,9 +64,10 @@ def sigmoid(x: Float) -> Float:
     """
     if avx512.has_tables(x):
         p, n = exp_of_negative_by_table(x.clamp(*_SIGMOID_RANGE))
-        power = avx512.scale(x.same(1.0), n)  # of the whole part of n
+        one = (x < _SIGMOID_RANGE[0]).select(x.same(0.0), 1.0)  # powers that underflow can take long
+        power = avx512.scale(one, n)  # of the whole part of n
         return power * reciprocal(power + p)
-    e = exp(-x.abs())
+    e = exp_of_negative(-x.abs())
     return quotient((x < 0.0).select(e, 1.0), e + 1.0)
 
 

@@ -5,8 +5,11 @@ Everything is compiled in forks of a child (``benchmarks/elementwise.py``): LLVM
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import json
+import math
+import platform
 import struct
 import subprocess
 import sys
@@ -233,6 +236,34 @@ def test_scalars_and_odd_vectors_give_the_same_as_wide_ones(compute, lanes):
     results = compute(jobs)
     for name in names:
         np.testing.assert_array_equal(results[f"{name}:float64{lanes}"], results[f"{name}:float64x8"], err_msg=name)
+
+
+UNDERFLOW = 0x10
+"""The flag of the processor's arithmetic, as C's fenv.h has it on x86-64."""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or sys.platform != "linux", reason="flags are read as on x86-64")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["exp", "exp2", "sigmoid"])
+def test_a_result_that_is_0_comes_without_an_underflow(name, kind, target):
+    """Some cores take a hundred cycles for a product that underflows, and masked scores of attention are so small."""
+    resolved = resolve_target(target)
+    if not resolve_target("native").features >= resolved.features:
+        pytest.skip(f"this machine cannot run {target}")
+    zero, denormal = (-1076.0, -1060.3) if kind == "float64" else (-151.0, -140.3)
+    if name != "exp2":
+        denormal *= math.log(2)
+    x = te.placeholder((32,), kind, name="x")
+    y = te.compute(x.shape, lambda i: getattr(te, name)(x[i]), name="y")
+    kernel = lw.build(lw.default_schedule([y], resolved), [x, y], target=resolved)
+    flags = ctypes.CDLL("libm.so.6")
+    for value, raised in ((zero, 0), (-1e30, 0), (-np.inf, 0), (denormal, UNDERFLOW)):
+        given, found = np.full(32, value, kind), np.ones(32, kind)
+        flags.feclearexcept(UNDERFLOW)
+        kernel(given, found)
+        assert flags.fetestexcept(UNDERFLOW) == raised, f"{name}({value})"
+        assert (found == 0).all() == (not raised)
 
 
 def undefined_symbols(image: bytes) -> set[str]:
