@@ -115,8 +115,8 @@ def test_pads_are_zeros_whatever_the_signs(ops, signs):
 @pytest.mark.parametrize("signs", SIGNS[:2], ids="-".join)
 def test_weights_in_words_are_read_as_they_lie(ops, signs):
     x, w = extremes((1, 8, 6, 7), signs[0]), extremes((5, 8, 3, 3), signs[1])
-    packed = windows.rearranged(w, "OIHW", "OIHW4i")
-    call, feeds = made(ops, x, packed, (1, 1), (1, 1, 1, 1), (1, 1), 1, kernel_layout="OIHW4i")
+    packed = windows.rearranged(w, "OIHW", "OHWI4i")
+    call, feeds = made(ops, x, packed, (1, 1), (1, 1, 1, 1), (1, 1), 1, kernel_layout="OHWI4i")
     assert ops.implement(call)[0].name == "conv.bytes_shifted"
     found = ops.evaluate(call, feeds, native=True)
     np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
@@ -125,7 +125,7 @@ def test_weights_in_words_are_read_as_they_lie(ops, signs):
 def test_a_constant_weight_is_laid_out_in_words_once(ops):
     x, w = ops.var((1, 8, 6, 7), "uint8"), extremes((5, 8, 3, 3), "int8")
     call = nn.conv2d(x, Constant(w), padding=1)
-    assert call.attrs.kernel_layout == "OIHW4i"
+    assert call.attrs.kernel_layout == "OHWI4i"
     a = extremes((1, 8, 6, 7), "uint8")
     found = ops.evaluate(call, {x: a}, native=True)
     np.testing.assert_array_equal(found, expected(a, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))

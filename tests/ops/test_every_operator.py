@@ -59,6 +59,8 @@ MATRIX_TARGETS = {
     "bf16": lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4"),
 }
 PRODUCTS = ("nn.batch_matmul", "nn.dense", "nn.matmul")
+TILED = ("nn.conv2d", "nn.packed_byte_matmul")
+TILE_TARGETS = {"tiles": lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=sapphirerapids")}
 rng = np.random.default_rng(0)
 
 
@@ -242,6 +244,17 @@ def byte_conv_case(x, w, kinds="int8 int8", **attrs):
     make, oracle, *_ = conv_case(x, w, **attrs)
     values = [integers(*shape, kind=kind) for shape, kind in zip((x, w), kinds.split(), strict=True)]
     return (make, oracle, *values)
+
+
+def word_conv_case(x, w, strides, padding):
+    """A convolution of bytes whose weight has the words of four channels of a tap side by side."""
+    values = integers(*x, kind="uint8", low=0), windows.rearranged(integers(*w, kind="int8"), "OIHW", "OHWI4i")
+    layouts = ("NCHW", "OHWI4i", "NCHW")
+    return (
+        lambda *given: nn.conv(*given, strides, padding, kernel_layout=layouts[1]),
+        lambda *given: windows.conv_in(*given, strides, padding, (1, 1), 1, layouts),
+        *values,
+    )
 
 
 def layout_case(x, w, layouts, strides=(1, 1), padding=(0,) * 4, groups=1, dilations=(1, 1)):
@@ -960,11 +973,11 @@ CASES = {
     "nn.packed_byte_matmul": [
         (
             lambda a, panels: nn.packed_byte_matmul(a, panels, columns=37, dtype="int8"),
-            lambda a, panels: product_of_bytes(a, unpacked_words(panels)[:6, :37]),
-            integers(5, 6, kind=sign),
+            lambda a, panels: product_of_bytes(a, unpacked_words(panels)[: a.shape[1], :37]),
+            integers(*a, kind=sign),
             integers(3, 2, 16, low=-(1 << 31), high=1 << 31),
         )
-        for sign in ("uint8", "int8")
+        for a, sign in (((19, 8), "uint8"), ((5, 6), "int8"))
     ],
     "nn.blockwise_dense": [
         (
@@ -1024,6 +1037,8 @@ CASES = {
         byte_conv_case((1, 5, 4, 5), (3, 5, 2, 2), padding=(1, 0, 0, 1)),
         byte_conv_case((1, 8, 2, 5), (3, 8, 1, 1)),
         byte_conv_case((1, 4, 4, 5), (4, 1, 3, 3), padding=(1, 1, 1, 1), groups=4),
+        word_conv_case((1, 32, 3, 4), (16, 32, 2, 3), strides=(1, 2), padding=(1, 1, 0, 1)),
+        word_conv_case((2, 64, 3, 7), (16, 64, 1, 1), strides=(1, 1), padding=(0, 0, 0, 0)),
         layout_case((2, 5, 4, 3), (3, 2, 3, 7), "NHWC HWIO NHWC", padding=(1, 0, 1, 2)),
         layout_case((5, 4, 4, 3), (2, 2, 2, 6), "HWCN HWIO HWCN", strides=(2, 1), groups=2),
         layout_case((1, 3, 4, 6), (2, 3, 1, 6), "NHWC HWIO NHWC", padding=(1, 1, 0, 1), groups=6),
@@ -1101,7 +1116,7 @@ def exact(array):
 
 def targets_of(name):
     """The targets for which an operator may have implementations of its own."""
-    return {**TARGETS, **MATRIX_TARGETS} if name in PRODUCTS else TARGETS
+    return {**TARGETS, **(MATRIX_TARGETS if name in PRODUCTS else TILE_TARGETS if name in TILED else {})}
 
 
 CALLS = [

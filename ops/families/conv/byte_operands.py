@@ -2,7 +2,7 @@
 
 In words, a convolution is one of numbers, whose attributes differ where words are of taps: these have gone through the
 last axis of the window, so that what is left of it has one element. Weights whose layout has the channels of a word
-side by side, ``OIHW4i``, are read as they lie; others are packed in each call.
+side by side, and the words of a tap, ``OHWI4i``, are read as they lie; others are packed in each call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEAST_CHANNELS = 3
 
 def word_layout(rank: int) -> str:
     """The layout of weights in which words of channels lie ready."""
-    return f"OI{spatial_axes(rank)}{BYTES}i"
+    return f"O{spatial_axes(rank)}I{BYTES}i"
 
 
 def in_words(weight: Constant, rank: int) -> tuple[Constant, str]:
@@ -89,10 +89,11 @@ class ChannelWords:
 
         def element(k: Axis, w: Axis, *taps: Axis) -> Expr:
             if self.ready:
-                return word(lambda c: weight[(k, w, *taps, c - w * BYTES)], as_index(w), channels)
+                return word(lambda c: weight[(k, *taps, w, c - w * BYTES)], as_index(w), channels)
             return word(lambda c: weight[(k, c, *taps)], as_index(w), channels)
 
-        window = weight.shape[2 : 2 + self.problem.rank]
+        first = 1 if self.ready else 2
+        window = weight.shape[first : first + self.problem.rank]
         return te.compute((weight.shape[0], self.count, *window), element, name="conv.filters")
 
     def schedule_filters(self, schedule: Schedule, filters: Tensor, target: Target) -> None:

@@ -19,10 +19,12 @@ from dataclasses import replace
 
 from ....base.dataclass import dataclass
 from ....base.target import Target
+from ....ir.constants import const_int
 from ....ir.expr import Expr
 from ....ir.row_major import ravel_index
-from ....lowering.schedule import Schedule
+from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around, sums_over
+from ....schedules.blocks import largest_divisor
 from ....schedules.decide_tile import decide_tile
 from ....schedules.machine import CORE
 from ....schedules.product import PACKED_USES, schedule_core, schedule_product
@@ -145,7 +147,7 @@ class Shifted:
         sums, widths = anchor.sums, self.flat.widths
         schedule, main = schedule_around(anchor.result, outputs, [sums, *anchor.copies, *keep], target)
         tile = self.flat.decide_tile(schedule, target)
-        copy = self._copy_in_phases(schedule, anchor)
+        copy = copy_in_phases(schedule, anchor, self.flat)
         core = sums_over(schedule, sums, main, lambda n, k, *o: (n, k, ravel_index(o, widths)))
         stage = schedule[main]
         n, k, *spatial = stage.loops
@@ -155,36 +157,47 @@ class Shifted:
         tasks = stage.fuse(n, block)
         stage.parallel(tasks)
         schedule[core].compute_at(stage, tasks)
-        self._schedule_copy(schedule, copy)
-        unrolled = schedule[core].loops[-1:] if self.flat.problem.window[-1] <= UNROLLED_TAPS else []
-        schedule_core(schedule, core, tile, unrolled, in_tiles=False)
+        schedule_phases(schedule, copy, self.flat)
+        schedule_core(schedule, core, tile, self._unrolled(schedule[core], core.ndim), in_tiles=False)
         return schedule
 
-    def _copy_in_phases(self, schedule: Schedule, anchor: DefinedStages) -> Tensor:
-        """A copy of the source, in which a tap is at a constant distance from an output: copy[n, c, phase…, j]."""
-        widths, steps = self.flat.widths, anchor.steps
-        strides = [s // step for s, step in zip(self.flat.problem.attrs.strides, steps, strict=True)]
+    def _unrolled(self, core: StageView, spatial: int) -> list[LoopView]:
+        """The loops of the sums to unroll, in an order of the sums' terms in which weights lie side by side."""
+        window, (channel, *taps) = self.flat.problem.window, core.loops[spatial:]
+        if self.flat.problem.has_plain_kernel:
+            return taps[-1:] if window[-1] <= UNROLLED_TAPS else []
+        count = const_int(core.op.reduce_axis[0].extent) or 1
+        channel, step = core.split(channel, factor=largest_divisor(count, CORE.steps_unrolled))
+        core.reorder(*taps, channel, step)
+        return [step]
 
-        def in_phases(n: Expr, c: Expr, *i: Expr) -> tuple[Expr, ...]:
-            phases = [index % s for index, s in zip(i, strides, strict=True) if s > 1]
-            within = [index // s if s > 1 else index for index, s in zip(i, strides, strict=True)]
-            return n, c, *phases, ravel_index(within, widths)
 
-        copy = schedule.cache_read(anchor.source, "local", [anchor.sums], pad=0, axes=in_phases)
-        for source in anchor.copies:
-            schedule[source].compute_inline()
-        return copy
+def copy_in_phases(schedule: Schedule, anchor: DefinedStages, flat: Flat) -> Tensor:
+    """A copy of the source, in which a tap is at a constant distance from an output: copy[n, c, phase…, j]."""
+    widths, steps = flat.widths, anchor.steps
+    strides = [s // step for s, step in zip(flat.problem.attrs.strides, steps, strict=True)]
 
-    def _schedule_copy(self, schedule: Schedule, copy: Tensor) -> None:
-        """Row by row, channels in parallel."""
-        stage, widths = schedule[copy], self.flat.widths
-        n, c, *_, position = stage.loops
-        stage.parallel(stage.fuse(n, c))
-        for d in range(1, len(widths)):
-            _, position = stage.split(position, factor=math.prod(widths[d:]), tail="round_up" if d == 1 else "guard")
-        if self.flat.problem.attrs.strides[-1] == 1:
-            _, lane = stage.split(position, factor=lanes_for(widths[-1], self.flat.tile.lanes))
-            stage.vectorize(lane)
+    def in_phases(n: Expr, c: Expr, *i: Expr) -> tuple[Expr, ...]:
+        phases = [index % s for index, s in zip(i, strides, strict=True) if s > 1]
+        within = [index // s if s > 1 else index for index, s in zip(i, strides, strict=True)]
+        return n, c, *phases, ravel_index(within, widths)
+
+    copy = schedule.cache_read(anchor.source, "local", [anchor.sums], pad=0, axes=in_phases)
+    for source in anchor.copies:
+        schedule[source].compute_inline()
+    return copy
+
+
+def schedule_phases(schedule: Schedule, copy: Tensor, flat: Flat) -> None:
+    """Copy row by row, channels in parallel."""
+    stage, widths = schedule[copy], flat.widths
+    n, c, *_, position = stage.loops
+    stage.parallel(stage.fuse(n, c))
+    for d in range(1, len(widths)):
+        _, position = stage.split(position, factor=math.prod(widths[d:]), tail="round_up" if d == 1 else "guard")
+    if flat.problem.attrs.strides[-1] == 1:
+        _, lane = stage.split(position, factor=lanes_for(widths[-1], flat.tile.lanes))
+        stage.vectorize(lane)
 
 
 def lanes_for(extent: int, lanes: int) -> int:

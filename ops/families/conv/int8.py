@@ -33,6 +33,7 @@ from .byte_operands import (
     word_layout,
 )
 from .byte_rows import add_byte_rows
+from .byte_tiles import TiledConv
 from .definition import DefinedStages, Terms, definition
 from .flat import Flat, Pointwise, Shifted
 from .open_flat import OpenFlat, flat_definition
@@ -59,7 +60,7 @@ class ByteConv:
 
     words: ChannelWords | TapWords
     definition: Definition
-    made: Pointwise | Shifted | OpenFlat | InRows | OnePosition
+    made: Pointwise | Shifted | OpenFlat | InRows | OnePosition | TiledConv
 
     def compute(self, attrs: ConvAttrs, inputs: Tensors, result: Type) -> ByteStages:
         """The sums in int32, with a correction by the filters' sums where signs ask for it."""
@@ -121,6 +122,9 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     words, outputs = ChannelWords(problem), problem.outputs
     if outputs is not None:
         flat = Flat.of(problem, outputs, words.count_of_filter)
+        tiled = TiledConv.of(problem, outputs)
+        if tiled is not None:
+            offer(ByteConv(words, definition, tiled), "conv.bytes_tiles")
         if OnePosition.serves(problem, words.count):
             offer(ByteConv(words, definition, OnePosition(problem)), "conv.bytes_dots")
         elif problem.is_pointwise:
@@ -131,4 +135,4 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         rows = InRows(OpenRows(problem.group_filters))
         offer(ByteConv(words, one_row_definition, rows), "conv.bytes_open_pointwise")
     else:
-        offer(ByteConv(words, flat_definition, OpenFlat(problem.group_filters)), "conv.bytes_open")
+        offer(ByteConv(words, flat_definition, OpenFlat(problem.group_filters, words.ready)), "conv.bytes_open")

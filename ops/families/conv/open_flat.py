@@ -125,9 +125,11 @@ def _phases(x: Tensor, attrs: ConvAttrs, steps: Sequence[_Steps], terms: Terms) 
 
 @dataclass(frozen=True, slots=True)
 class OpenFlat:
-    """The schedule of a convolution with so many filters in a group."""
+    """The schedule of a convolution with so many filters in a group; of these, the channels of a tap lie side by side
+    where sums take them one after the other, ``taps_outside``."""
 
     filters: int
+    taps_outside: bool = False
 
     def schedule_sums(
         self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
@@ -160,7 +162,7 @@ class OpenFlat:
         source = schedule.cache_read(anchor.source, "local" if alone else "global", [core], pad=0)
         schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, block if alone else task)
-        _schedule_tiles(schedule, core, lanes, columns)
+        _schedule_tiles(schedule, core, lanes, columns, self.taps_outside)
         if alone:
             schedule[source].compute_at(stage, task)
             _schedule_own_copy(schedule[source], anchor.x, lanes)
@@ -185,11 +187,12 @@ def _schedule_own_copy(stage: StageView, x: Tensor, lanes: int) -> None:
         vectorize_row(stage, lanes)
 
 
-def _schedule_tiles(schedule: Schedule, core: Tensor, lanes: int, columns: int) -> None:
+def _schedule_tiles(schedule: Schedule, core: Tensor, lanes: int, columns: int, taps_outside: bool) -> None:
     """Tiles of so many positions, the last one of which goes on beyond the end, times all filters of a strip."""
     stage = schedule[core]
     n, filters, position = stage.loops[: core.ndim]
-    reductions = stage.loops[core.ndim :]
+    channel, *taps = stage.loops[core.ndim :]
+    reductions = [*taps, channel] if taps_outside else [channel, *taps]
     at, column = stage.split(position, factor=columns, tail="round_up")
     vector, lane = stage.split(column, factor=lanes)
     stage.reorder(n, at, *reductions, vector, filters, lane)

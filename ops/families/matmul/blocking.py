@@ -165,7 +165,7 @@ def schedule_blocked(
         _copy_rows(schedule[rows], tile, target)
     stage = schedule[main]
     stores_sums = main is product.result and not rounds_up  # stored from where they are summed
-    task, panel = _tile_result(stage, main.ndim - core.ndim, blocking, stores_sums)
+    task, panel = tile_result(stage, main.ndim - core.ndim, blocking, stores_sums)
     schedule[core].compute_at(stage, panel)
     if blocking.packs_chunks:
         schedule[panels if pack else right].compute_at(stage, task)
@@ -183,7 +183,7 @@ def schedule_blocked(
     return schedule
 
 
-def _tile_result(stage: StageView, matrices: int, blocking: Blocking, stores_sums: bool) -> tuple[LoopView, LoopView]:
+def tile_result(stage: StageView, matrices: int, blocking: Blocking, stores_sums: bool) -> tuple[LoopView, LoopView]:
     """Split the result into tasks, chunks of panels by blocks of rows, and these into tiles; gives the loops of a task
     and of a panel. The rows of several ``matrices`` are those of one."""
     tile = blocking.tile

@@ -29,6 +29,7 @@ from ...definition.registry import OpPattern, register_op
 from ...definition.relations import tensor_argument
 from ...definition.strategy import OpStrategy, register_strategy, schedule_default
 from ..byte_words import BYTES, ByteProduct, count_words
+from .byte_tiles import add_tiles
 from .factor_panels import product_in_panels
 from .int8 import EXACT, WordStages, byte_tile, schedule_words, sum_words, word_cycles
 from .joined_rows import computing
@@ -134,6 +135,7 @@ def _strategy(attrs: PackedByteMatmulAttrs, inputs: Sequence[Type], result: Type
 
     tile = byte_tile(product, target, vectors)
     offer_by_rows(strategy, product, "packed_byte_matmul.words", tile, target, offer)
+    add_tiles(strategy, product, attrs.dtype, tile.columns, target)
     return strategy
 
 
