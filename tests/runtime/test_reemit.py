@@ -73,6 +73,7 @@ def test_a_library_whose_instructions_are_missing_is_refused(wide, machine):
         ("declare <16 x float> @llvm.x86.avx512.rcp14.ps.512()", "avx512f"),
         ("declare <8 x float> @llvm.x86.avx512.rcp14.ps.256()", "avx512f, avx512vl"),
         ("declare <16 x i32> @llvm.x86.avx512.vpdpbusd.512()", "avx512vnni"),
+        ("declare void @llvm.x86.tdpbusd(i8, i8, i8)", "amx-int8, amx-tile"),
         ("declare void @llvm.x86.something.new()", r"llvm\.x86\.something\.new"),
     ],
 )
