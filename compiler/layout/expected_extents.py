@@ -10,22 +10,27 @@ from dataclasses import field
 
 from ...base.bounded_dimension import BoundedDimension
 from ...base.dataclass import dataclass
-from ...base.dimension_roles import role_of
+from ...base.dimension_roles import Role, role_of
 from ...base.errors import ModelError, TypeInferenceError
-from ...graph.node import Function, Var
+from ...graph.node import Function, Node, Var
 from ...graph.types import GivenShape, GivenShapes, TensorType, Type, given_shapes
+from ...graph.visit import post_order
 from ...ir import expr
 from ...ir.constants import const_int
 from ...ir.contents import free_vars
 from ...ir.expr import Dimension, Expr
 from ..settings import CompileSettings
-from ..symbols import Numbers, Symbol, extent_at, with_numbers
+from ..symbols import Numbers, Symbol, births_of, extent_at, with_numbers
+
+RANK_OF_IMAGES = 4
+"""The axes of a batch of images. Images whose extents a part of the model computes are expected to be of a usual size,
+since the layers of a network follow. All else mostly counts what was found, of which no number is usual."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExpectedExtents:
-    """What the dimensions of a graph are taken to be in costs. Dimensions that are known only when a part of the model
-    has run are none of them."""
+    """What the dimensions of a graph are taken to be in costs. Those that are known only when a part of the model has
+    run are among them where they are the height and width of images."""
 
     numbers: Numbers = field(default_factory=dict)
     _known: dict[Type, Type] = field(default_factory=dict)
@@ -45,7 +50,8 @@ class ExpectedExtents:
 
 def expected_extents(function: Function, given: GivenShapes | None, around: Numbers) -> ExpectedExtents:
     """What is expected of the dimensions of a function's parameters: what is ``given`` for its inputs by name, what
-    is known ``around`` it, of which it is a body, else what is usual for such a dimension, within its bounds.
+    is known ``around`` it, of which it is a body, else what is usual for such a dimension, within its bounds; and of
+    the images that it computes the extents of.
 
     Raises ``ModelError`` for a name that is no input, a shape of another rank, and a number that a dimension cannot be
     or that another one contradicts.
@@ -61,7 +67,22 @@ def expected_extents(function: Function, given: GivenShapes | None, around: Numb
             for symbol in free_vars(extent):
                 if symbol not in numbers:
                     numbers[symbol] = _usual(symbol, _shape(param), axis)
+    numbers |= _of_computed_images(function, numbers)
     return ExpectedExtents(numbers)
+
+
+def _of_computed_images(function: Function, known: Numbers) -> dict[Symbol, int]:
+    """What is usual for the dimensions that a function computes, and that are first met as those of an image."""
+    born = {symbol for symbols in births_of(function).values() for symbol in symbols if symbol not in known}
+    numbers: dict[Symbol, int] = {}
+    for node in post_order(function.body) if born else ():
+        shape = _shape(node)
+        for axis, symbol in enumerate(shape if len(shape) == RANK_OF_IMAGES else ()):
+            if isinstance(symbol, Symbol) and symbol in born:
+                born.remove(symbol)
+                if _role(symbol, shape, axis) in (Role.IMAGE, Role.FEATURES):
+                    numbers[symbol] = _usual(symbol, shape, axis)
+    return numbers
 
 
 def expected_by_name(function: Function, settings: CompileSettings, names: Mapping[Symbol, str]) -> dict[str, int]:
@@ -88,8 +109,8 @@ def _given_for(function: Function, given: GivenShapes | None) -> dict[str, Given
     return shapes
 
 
-def _shape(param: Var) -> tuple[Expr, ...]:
-    return param.type.shape if isinstance(param.type, TensorType) else ()
+def _shape(node: Node) -> tuple[Expr, ...]:
+    return node.type.shape if isinstance(node.type, TensorType) else ()
 
 
 def _tell(param: Var, extent: Expr, number: object, told: dict[Symbol, int]) -> None:
@@ -114,9 +135,13 @@ def _tell(param: Var, extent: Expr, number: object, told: dict[Symbol, int]) -> 
 
 def _usual(symbol: Symbol, shape: tuple[Expr, ...], axis: int) -> int:
     """What is usual for a dimension that stands, alone or in a formula, at an axis of a shape."""
+    number = _role(symbol, shape, axis).value[0]
+    return _within(symbol, -(-number // (symbol.unit if isinstance(symbol, Dimension) else 1)))
+
+
+def _role(symbol: Symbol, shape: tuple[Expr, ...], axis: int) -> Role:
     extents = [_declared(extent) if isinstance(extent, Symbol) else const_int(extent) for extent in shape]
-    role = role_of(_declared(symbol), extents, axis)
-    return _within(symbol, -(-role.value[0] // (symbol.unit if isinstance(symbol, Dimension) else 1)))
+    return role_of(_declared(symbol), extents, axis)
 
 
 def _declared(symbol: Symbol) -> str:

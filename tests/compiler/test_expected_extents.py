@@ -1,6 +1,8 @@
 """What open dimensions are taken to be where layouts are planned: ``expect=``, else what is usual."""
 
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 import loopwright as lw
@@ -137,3 +139,24 @@ def test_one_dimension_has_one_number():
     x, y = lw.var("x", (n, 4)), lw.var("y", (n, 4))
     with pytest.raises(lw.ModelError, match="n is expected to be 2 and 3"):
         lw.explain(lw.Function([x, y], lw.nn.add(x, y)), AVX512, expect={"x": (2, 4), "y": (3, 4)})
+
+
+def test_images_of_a_size_that_a_run_computes_are_expected_as_others_are():
+    from loopwright.compiler.layout.expected_extents import expected_extents
+
+    model = onnx.parser.parse_model("""
+        <ir_version: 8, opset_import: ["": 18]>
+        net (float[1, 64, height, width] x, float[2] scales) => (float[1, 64, p, q] y, int64[2, k] z) {
+            image = Resize <mode = "linear", axes = [2, 3]> (x, , scales)
+            y = Conv <pads = [1, 1, 1, 1]> (image, weight)
+            flat = Flatten (image)
+            z = NonZero (flat)
+        }""")
+    weight = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32) / 24
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "weight"))
+    shapes = {"x": (1, 64, None, None)}
+    function = lw.from_onnx(model, shapes)
+    numbers = expected_extents(function, None, {}).numbers
+    assert sorted(numbers.values()) == [20] * 4, "of the input and of the image; nobody knows how many are not zero"
+    explained = lw.explain(function, AVX512)
+    assert any(c.implementation.startswith("open_winograd") for f in explained.functions for c in f.choices)
