@@ -10,7 +10,7 @@ from loopwright.codegen.compile import compile_module
 from loopwright.codegen.host import resolve_target
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
-from loopwright.ir.expr import Binary, Broadcast, Cast, Load, Ramp
+from loopwright.ir.expr import Binary, Broadcast, Cast, Compare, Load, Ramp
 from loopwright.ir.stmt import Allocate, For, IRModule, PrimFunc, Store, seq
 
 ZERO, ONE = const(0, "index"), const(1, "index")
@@ -94,6 +94,21 @@ def test_scalar_code_stays_scalar():
     assert not re.search(r"[yz]mm|[a-z]ps\b", "\n".join(innermost_loop(code.assembly)))
     assert "x float>" not in code.llvm_ir_optimized
     assert len(innermost_loop(code.assembly)) <= 7
+
+
+@pytest.mark.parametrize(
+    ("lanes", "kind"), [(8, "float32"), (16, "float32"), (4, "float64"), (8, "int16"), (4, "float32")]
+)
+def test_a_mask_takes_no_wider_vectors_than_what_it_masks(lanes, kind):
+    """Cores of Intel close a unit to vectors of 256 bits while one of 512 is on its way."""
+    A, B = make_buffer("A", [1024], kind), make_buffer("B", [1024], kind)
+    i, where = index_var("i"), Ramp(index_var("j"), ONE, lanes)
+    inside = Compare(">=", where, Broadcast(idx(3), lanes))
+    store = Store(B, (Ramp(i * lanes, ONE, lanes),), Load(A, (Ramp(i * lanes + where.base, ONE, lanes),), inside))
+    nest = For(where.base, ZERO, idx(7), "serial", For(i, ZERO, idx(100), "serial", store))
+    code = compiled(PrimFunc("masked", (A, B), nest, (B,)), "skylake-avx512").assembly
+    assert "{%k1}" in code
+    assert ("zmm" in code) == (lanes * dtype(kind).storage_bits == 512)
 
 
 def test_vectors_of_16_are_one_register_wide_with_avx512():
