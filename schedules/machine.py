@@ -22,6 +22,8 @@ class SustainedShares:
     """A convolution of plain layouts with all positions as one row."""
     strided: float = 0.4
     """The same, of a copy in phases of the stride."""
+    strided_alone: float = 0.15
+    """The same, where each filter has a channel of its own, so that what is loaded is multiplied once."""
     depthwise: float = 0.9
     """A depthwise convolution of channels in blocks."""
     open_pointwise: float = 0.8

@@ -11,6 +11,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.layout.layout_planning import plan_layouts
+from loopwright.compiler.selection.select import select_implementation
 from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
@@ -84,6 +85,23 @@ def test_few_filters_are_blocked_over_near_planes_which_are_read_as_they_are(ext
     planned = plan_layouts(lw.Function([x], conv(nn.relu(conv(x, 32, window=1)), 32)), CompileSettings(target)).function
     assert [call.attrs.data_layout for call in calls(planned, "nn.conv2d")] == ["NCHW", between]
     assert out_layouts(planned) == [between, between]
+
+
+@pytest.mark.parametrize(
+    ("window", "stride", "extent", "halves", "layout"),
+    [
+        (7, 2, 7, False, "NCHW16c"), (5, 2, 7, False, "NCHW16c"), (7, 2, 14, False, "NCHW16c"),
+        (7, 2, 14, True, "NCHW"), (5, 2, 14, False, "NCHW"), (3, 2, 7, False, "NCHW"), (5, 1, 28, False, "NCHW"),
+    ],
+)  # fmt: skip
+def test_short_rows_of_large_windows_are_blocked_where_they_leave_lanes_idle(window, stride, extent, halves, layout):
+    """Half a vector takes as long as a whole one, unless a core goes through whole ones by halves."""
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
+    x, weights = image(192, extent), weight(192, 1, window, window)
+    made = nn.conv2d(x, weights, padding=window // 2, strides=stride, groups=192)
+    settings = CompileSettings(replace(target, fma_per_cycle=1 if halves else 2))
+    assert out_layouts(plan_layouts(lw.Function([x], made), settings).function) == [layout]
+    assert select_implementation(made, settings).chosen.name == "conv.depthwise"
 
 
 def test_filters_in_vectors_need_no_blocks():

@@ -43,9 +43,9 @@ MOST_UNROLLED = 400
 """Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
 SHORT_ROW = 8
 """Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
-NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE = 1.6, 0.45
-"""Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, and of positions apart,
-which are copied first."""
+NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE, SHORT_STRIDED_PER_CYCLE = 1.6, 0.45, 0.65
+"""Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, of positions apart,
+which are copied first, and of these in vectors that leave a part of the core's units idle: a copy holds several."""
 
 
 def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
@@ -145,10 +145,14 @@ class Depthwise:
     # N, C, …: vectors of neighbours in a row
 
     def cost(self) -> float:
-        """Cycles, by what was measured on layers of usual networks."""
+        """Cycles, by what was measured on layers of usual networks. Vectors that do not fill the path through a core's
+        units take as long as those that do."""
         problem = self.problem
         rate = STRIDED_PER_CYCLE if problem.is_strided else NEIGHBOURS_PER_CYCLE
-        filled = math.ceil(self.outputs[-1] / self.lanes) * self.lanes / max(1, self.outputs[-1])
+        taken = max(self.lanes, problem.lanes * problem.target.fma_per_cycle // CORE.full_rate)
+        if problem.is_strided and taken > self.lanes:
+            rate = SHORT_STRIDED_PER_CYCLE
+        filled = math.ceil(self.outputs[-1] / self.lanes) * taken / max(1, self.outputs[-1])
         vectors = filled * elements(problem.result) * math.prod(problem.window) / problem.lanes
         return vectors / min(rate, problem.target.fma_per_cycle) + moved([problem.x, problem.result])
 

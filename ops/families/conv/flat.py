@@ -81,7 +81,9 @@ def add_flat(strategy: OpStrategy, problem: ConvProblem) -> None:
     flat = Flat.of(problem, outputs, problem.reduction_extent)
     images = elements(kind) // math.prod(outputs)
     positions = images * math.ceil(flat.positions / flat.tile.columns) * flat.tile.columns
-    efficiency = CORE.shares.strided if problem.is_strided else CORE.shares.flat
+    alone = problem.is_depthwise and problem.group_filters == 1
+    strided = CORE.shares.strided_alone if alone else CORE.shares.strided
+    efficiency = strided if problem.is_strided else CORE.shares.flat
     copied = [] if problem.is_pointwise else [x, x]
     cost = multiplied(positions * problem.reduction_extent, kind.dtype, problem.target, efficiency)
     cost += moved([*problem.types, *copied])
