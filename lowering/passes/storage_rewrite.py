@@ -20,10 +20,11 @@ from ...ir.facts import nonnegative
 from ...ir.makers import maximum
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, For, If, PrefetchStmt, PrimFunc, Stmt, StmtNode, Store
-from ...ir.visit import Node, rewrite, with_body, with_children, with_views
+from ...ir.visit import Node, rewrite, walk, with_body, with_children, with_views
 from .liveness import LiveRange, live_ranges
 
 _FEW_BYTES = 256
+_REGISTER_BYTES = 1024
 
 
 def storage_rewrite(func: PrimFunc, *, max_local_bytes: int = 16 * 1024) -> PrimFunc:
@@ -45,7 +46,7 @@ def _rewrite_region(body: Stmt, max_local_bytes: int) -> Stmt:
     stripped = region.strip(body)
     if not region.hoisted:
         return stripped
-    slots = _assign(region.hoisted, live_ranges(body), max_local_bytes)
+    slots = _assign(region.hoisted, live_ranges(body), max_local_bytes, _varying(body))
     result = _replace_views(stripped, {b.data: slot for slot in slots for b in slot.members})
     for slot in reversed(slots):
         result = Allocate(slot.buffer, result)
@@ -73,7 +74,7 @@ class _Region:
         return not all(self.bound.isdisjoint(variables_of(part)) for part in buffer.layout)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Slot:
     """Memory for one or more buffers. Mutable while buffers are assigned: grows, and is in use until ``end``."""
 
@@ -81,12 +82,19 @@ class _Slot:
     size: int | None
     end: int
     max_local_bytes: int
+    varying: frozenset[Var]
 
     def holds_like(self, buffer: Buffer, size: int | None) -> bool:
         """Whether a buffer may join the members, if it fits."""
         first = self.members[0]
-        few = _is_few(buffer, size) or _is_few(first, self.size)
+        few = self._is_few(buffer, size) or self._is_few(first, self.size)
         return first.dtype is buffer.dtype and first.scope == buffer.scope and not few
+
+    def _is_few(self, buffer: Buffer, size: int | None) -> bool:
+        """Whether so few elements are local that LLVM may keep them in registers, if no others lie in their memory,
+        which it would take apart where any of them ends: more of them where it is known which ones are accessed."""
+        most = _FEW_BYTES if buffer.data in self.varying else _REGISTER_BYTES
+        return buffer.scope == "local" and size is not None and size * buffer.dtype.storage_bytes <= most
 
     @property
     def buffer(self) -> Buffer:
@@ -112,7 +120,9 @@ def _of_any_run(extent: Expr) -> Expr:
     return simplify(maximum(extent, ZERO), nonnegative(free_vars(extent)))
 
 
-def _assign(buffers: list[Buffer], spans: dict[Var, LiveRange], max_local_bytes: int) -> list[_Slot]:
+def _assign(
+    buffers: list[Buffer], spans: dict[Var, LiveRange], max_local_bytes: int, varying: frozenset[Var]
+) -> list[_Slot]:
     """Linear scan over the spans: a buffer takes the memory of one that is no longer in use, if there is one that fits.
 
     What is never accessed gets no memory.
@@ -122,7 +132,7 @@ def _assign(buffers: list[Buffer], spans: dict[Var, LiveRange], max_local_bytes:
         span, size = spans[buffer.data], _flat_size(buffer)
         free = [s for s in slots if s.end < span.start and s.size is not None and s.holds_like(buffer, size)]
         if size is None or not free:
-            slots.append(_Slot([buffer], size, span.end, max_local_bytes))
+            slots.append(_Slot([buffer], size, span.end, max_local_bytes, varying))
             continue
         slot = _best_fit(free, size)
         slot.members.append(buffer)
@@ -131,10 +141,17 @@ def _assign(buffers: list[Buffer], spans: dict[Var, LiveRange], max_local_bytes:
     return slots
 
 
-def _is_few(buffer: Buffer, size: int | None) -> bool:
-    """Whether so few elements are local that LLVM may keep them in registers, if no others lie in their memory, which
-    it would take apart where any of them ends."""
-    return buffer.scope == "local" and size is not None and size * buffer.dtype.storage_bytes <= _FEW_BYTES
+def _varying(body: Stmt) -> frozenset[Var]:
+    """The memory of which only a run tells the elements that are accessed."""
+    found: set[Var] = set()
+    for node in walk(body):
+        match node:
+            case Load(buffer, indices) | Store(buffer, indices):
+                if any(variables_of(index) for index in indices):
+                    found.add(buffer.data)
+            case CallExtern():
+                found.update(region.buffer.data for region in node.regions)
+    return frozenset(found)
 
 
 def _best_fit(free: list[_Slot], size: int) -> _Slot:

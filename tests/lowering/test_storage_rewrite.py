@@ -118,6 +118,21 @@ def test_what_may_stay_in_registers_does_not_lie_in_larger_memory(nest):
     nest.same(func, done)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_more_may_stay_in_registers_where_it_is_known_what_is_accessed(nest, known):
+    """As the sums of a tile, of which LLVM takes numbers of 256 bits apart where other elements lie in their memory."""
+    A, B = make_buffer("A", (200,), "int32"), make_buffer("B", (200,), "int32")
+    own, many = (make_buffer(name, (size,), "int32", scope="local") for name, size in (("own", 128), ("many", 200)))
+    ends = [(const(k, "index"),) for k in (0, 127)]
+    at_ends = [Store(to, k, Load(source, k)) for to, source in ((own, A), (B, own)) for k in ends]
+    first = seq(*at_ends) if known else seq(copy(nest, own, A, 128), copy(nest, B, own, 128))
+    second = seq(copy(nest, many, B, 200), copy(nest, B, many, 200))
+    func = nest.kernel((A, B), seq(copy(nest, B, A, 200), Allocate(own, seq(first, Allocate(many, second)))))
+    done = storage_rewrite(func)
+    assert sorted(b.shape[0].value for b in allocations(done)) == ([128, 200] if known else [200])
+    nest.same(func, done)
+
+
 def test_what_may_stay_in_registers_shares_no_memory(nest):
     """LLVM would take it apart where any of those that share it ends."""
     func = chain(nest, 3, 16)
