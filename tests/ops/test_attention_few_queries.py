@@ -41,6 +41,21 @@ def test_heads_may_share_keys(layout, heads, shared):
     check(query, key, value, **attrs)
 
 
+@pytest.mark.parametrize(
+    ("heads", "queries", "keys", "size", "few"),
+    [
+        (4, 1, 256, 32, True), (4, 4, 256, 32, True), (4, 8, 256, 32, True), (4, 16, 256, 32, False),
+        (4, 8, 32, 32, True), (12, 4, 256, 64, True), (12, 16, 256, 64, False), (8, 24, 256, 128, False),
+    ],
+)  # fmt: skip
+def test_some_queries_are_a_block_where_keys_would_come_from_the_second_cache_for_each(heads, queries, keys, size, few):
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=cascadelake")
+    shapes = [(1, heads, count, size) for count in (queries, keys, keys)]
+    call = lw.nn.attention(*(lw.var(f"x{k}", shape) for k, shape in enumerate(shapes)))
+    name = select_implementation(call, CompileSettings(target)).chosen.name
+    assert name == ("attention.few_queries" if few else "attention.blocks")
+
+
 @each_value(size=[4, 8, 20, 40, 64, 72, 128], target=["x86-64", "x86-64-v3", "native"])
 def test_sizes_of_heads(size, target):
     check(floats(1, 4, 1, size), floats(1, 2, 50, size), floats(1, 2, 50, size), target=target)

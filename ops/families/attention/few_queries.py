@@ -43,6 +43,9 @@ HEADS, KEYS = 4, 8
 TERMS_UNROLLED = 4
 FOLDING = 3.0
 """What it takes to add the lanes of a sum, in products of a vector."""
+REREAD_BYTES = 96
+"""What comes in a cycle of the keys and values of a head that are read again, for another query, where they are more
+than the first cache holds, in the time that multiplications do not hide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,5 +205,8 @@ def add_few_queries(strategy: OpStrategy, attrs: AttentionAttrs, inputs: Sequenc
     queries, count = (const_int(extent) or other for extent, other in ((shape.queries, 1), (shape.keys, SEQUENCE)))
     steps = math.prod(rows) * queries * count * ((size or 1) / lanes + FOLDING + vectors)
     cost = moved(types[:3]) + steps / target.fma_per_cycle
+    read = count * ((size or 1) + (value_size or 1)) * types[1].dtype.storage_bytes
+    if read > target.l1_bytes:
+        cost += math.prod(rows) / heads * (queries - 1) * read / REREAD_BYTES
     with strategy.specialized(shape.queries < 2 * target.lanes(kind)):
         strategy.add_implementation(made.compute, made.schedule, "attention.few_queries", keeps_order=False, cost=cost)
