@@ -272,13 +272,24 @@ class _Unifier:
         moves: dict[Var, Linear] = {}
         form = linear_of(address)
         offset = Linear(form.kind, {}, form.constant)
-        for term in form.terms.values():
-            own = [f for f in term.factors if f in variables]
-            others = tuple(f for f in term.factors if f not in variables)
-            if len(own) > 1 or any(node in variables for other in others for node in walk(other)):
+        terms = [(term.coefficient, term.factors) for term in form.terms.values()]
+        while terms:
+            coefficient, factors = terms.pop()
+            moves_with = [any(node in variables for node in walk(f)) for f in factors]
+            moving = [f for f, moved in zip(factors, moves_with, strict=True) if moved]
+            others = tuple(f for f, moved in zip(factors, moves_with, strict=True) if not moved)
+            if len(moving) > 1:
                 return None
-            target = moves.setdefault(own[0], Linear(form.kind)) if own else offset  # type: ignore[arg-type]
-            target.accumulate(term.coefficient, others)
+            if not moving:
+                offset.accumulate(coefficient, others)
+            elif isinstance(moving[0], Var):
+                moves.setdefault(moving[0], Linear(form.kind)).accumulate(coefficient, others)
+            else:  # a sum, to be multiplied out
+                inner = linear_of(moving[0])
+                if any(t.factors[0] is moving[0] for t in inner.terms.values()):
+                    return None
+                terms += [(coefficient * t.coefficient, (*others, *t.factors)) for t in inner.terms.values()]
+                offset.accumulate(coefficient * inner.constant, others)
         return {var: expr_of(move) for var, move in moves.items()}, expr_of(offset)
 
 

@@ -1,8 +1,11 @@
 """Convolutions of 8-bit integers against numpy in float64, which is exact here: signs, windows, groups, layouts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import windows
+from implementation_tables import steps_of
 from pairs import each_value
 
 import loopwright as lw
@@ -149,6 +152,41 @@ def test_every_target_gives_the_same_and_the_best_exact_instruction(ops, target,
     assert ("vpdpbusd" if resolved.multiplies_bytes else "pmaddwd") in kernel.assembly
 
 
+TILES = "llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=sapphirerapids"
+
+
+@pytest.mark.parametrize(
+    ("filters", "window", "padding", "strides", "signs"),
+    [
+        (16, (2, 3), (0, 1, 1, 1), (1, 1), ("uint8", "int8")),
+        (40, (1, 1), (0, 0, 0, 0), (1, 1), ("int8", "int8")),
+        (16, (3, 2), (1, 0, 1, 0), (2, 1), ("uint8", "uint8")),
+    ],
+    ids=str,
+)
+def test_open_images_are_summed_in_tiles(ops, filters, window, padding, strides, signs):
+    height, width = te.var("height"), te.var("width")
+    w = extremes((filters, 48, *window), signs[1])
+    words = windows.rearranged(w, "OIHW", "OHWI4i")
+    x = ops.var((1, 48, height, width), signs[0])
+    weight = ops.var(words.shape, signs[1])
+    call = nn.conv2d(x, weight, strides=strides, padding=padding, kernel_layout="OHWI4i")
+    target = lw.resolve_target(TILES)
+    chosen, tensors, computed = ops.implement(call, target)
+    assert chosen.name == "conv.bytes_open_tiles"
+    (out,) = outputs_of(computed)
+    schedule = chosen.schedule(call.attrs, computed, (out,), target)
+    least, most = steps_of(chosen.name)
+    assert least <= len(schedule.trace) <= most
+    program = lw.interpret(lw.lower(schedule, [*tensors, out], target=target))
+    for size in ((3, 2), (2, 11)):
+        a = extremes((1, 48, *size), signs[0])
+        wanted = expected(a, w, strides, padding, (1, 1), 1)
+        found = np.empty(wanted.shape, np.int32)
+        program(a, words, found)
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_other_layouts_are_served_too(ops):
     x, w = extremes((1, 5, 6, 4), "uint8"), extremes((3, 3, 4, 2), "int8")
     call, feeds = made(ops, x, w, (1, 1), (0,) * 4, (1, 1), 1, data_layout="NHWC", kernel_layout="HWIO")
@@ -174,12 +212,19 @@ def test_an_open_batch_is_served_as_a_known_one_and_tiles_may_be_decided(ops):
         np.testing.assert_array_equal(found, expected(x, w, (1, 1), (1, 1, 1, 1), (1, 1), 1))
 
 
+def without_tiles(target):
+    """A target whose words are multiplied in vectors, also where it has registers for more."""
+    resolved = lw.resolve_target(target)
+    return replace(resolved, features=resolved.features - {"amx-int8"})
+
+
 @each_value(name=CASES, constant=[False, True], target=RUNNABLE)
 def test_words_serve_images_of_open_extents(name, constant, target):
     """Words of a constant weight lie ready where its channels fill them. Neighbouring cases have other signs."""
     signs = SIGNS[list(CASES).index(name) % len(SIGNS)]
     shape, weights, strides, padding, dilation, groups, _ = CASES[name]
-    served = served_by(name, lw.resolve_target(target))
+    target = without_tiles(target)
+    served = served_by(name, target)
     w = extremes(weights, signs[1])
     rank = len(strides)
     x = lw.var("x", (te.var("n"), shape[1], *(te.var(f"d{k}") for k in range(rank))), signs[0])

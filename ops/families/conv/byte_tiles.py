@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from ....base.dataclass import dataclass
+from ....base.dtype import DType
 from ....base.target import Target
 from ....ir.expr import Expr
 from ....ir.row_major import ravel_index
@@ -27,30 +28,51 @@ from .problem import ConvProblem
 
 
 @dataclass(frozen=True, slots=True)
-class TiledConv:
-    """Sums of a block of filters by a block of positions."""
+class FilterTiles:
+    """A block of filters by positions, of filters of bytes of a dtype, whose words of a tap lie side by side."""
 
-    flat: Flat
     block: TileBlock
+    weight: DType
 
     @staticmethod
-    def of(problem: ConvProblem, outputs: tuple[int, ...]) -> TiledConv | None:
-        """The convolution in blocks of its filters; None where tiles cannot serve, or would be slower than vectors."""
-        words = ChannelWords(problem)
+    def of(problem: ConvProblem, positions: int) -> FilterTiles | None:
+        """The block for so many positions of an image; None where tiles cannot serve, or would be slower than vectors
+        of all positions."""
+        words, filters = ChannelWords(problem), problem.filters
         if not (problem.target.has_tiles and words.ready) or problem.attrs.groups > 1:
             return None
-        filters = problem.filters
         rows = max(largest_divisor(filters, TILE_EXTENT), 2 * largest_divisor(filters // 2, TILE_EXTENT))
-        flat = Flat.of(problem, outputs, words.count_of_filter)
-        columns = min(SQUARE, math.ceil(flat.positions / TILE_EXTENT) * TILE_EXTENT)
+        columns = min(SQUARE, math.ceil(positions / TILE_EXTENT) * TILE_EXTENT)
         block = TileBlock(rows, columns, largest_divisor(words.count, TILE_EXTENT))
         if filters % rows or not block.exists:
             return None
-        made = TiledConv(flat, block)
-        blocks = filters // block.rows * math.ceil(flat.positions / columns)
-        products = filters * flat.positions * words.count_of_filter
+        blocks = filters // rows * math.ceil(positions / columns)
+        products = filters * positions * words.count_of_filter
         in_vectors = multiplied(products, problem.dtype, problem.target, 1.0)
-        return made if tile_cycles(block, blocks, words.count_of_filter) < in_vectors else None
+        serves = tile_cycles(block, blocks, words.count_of_filter) < in_vectors
+        return FilterTiles(block, problem.weight.dtype) if serves else None
+
+    def sum(self, schedule: Schedule, core: Tensor, main: Tensor, at: LoopView) -> None:
+        """Sum ``core[n, filter, position]`` where ``main`` needs a block of filters at a loop."""
+        sum_in_tiles(schedule, core, self.block, self.weight, self.weight.is_signed, main, at, [-1], inside=True)
+
+    def sum_panel(self, schedule: Schedule, core: Tensor, main: Tensor, at: LoopView) -> None:
+        """Sum ``core[n, panel, filter, position]`` where ``main`` needs a block of filters and a panel at a loop."""
+        sum_in_tiles(schedule, core, self.block, self.weight, self.weight.is_signed, main, at)
+
+
+@dataclass(frozen=True, slots=True)
+class TiledConv:
+    """Sums of a block of filters by a block of positions, of an image of known extents."""
+
+    flat: Flat
+    tiles: FilterTiles
+
+    @staticmethod
+    def of(problem: ConvProblem, flat: Flat) -> TiledConv | None:
+        """The convolution in tiles, if they serve."""
+        tiles = FilterTiles.of(problem, flat.positions)
+        return None if tiles is None else TiledConv(flat, tiles)
 
     def schedule_sums(
         self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
@@ -65,7 +87,7 @@ class TiledConv:
 
     def _schedule_panels(self, schedule: Schedule, anchor: DefinedStages, main: Tensor) -> None:
         """A product of filters with panels of positions: what follows a block of sums is computed block by block."""
-        extents, (rows, width) = self.flat.outputs, (self.block.rows, self.block.columns)
+        extents, (rows, width) = self.flat.outputs, (self.tiles.block.rows, self.tiles.block.columns)
 
         def panel(n: Expr, c: Expr, *o: Expr) -> tuple[Expr, ...]:
             position = ravel_index(o, extents)
@@ -89,7 +111,7 @@ class TiledConv:
         made.reorder(n, c, tile, vector, lane)
         made.vectorize(lane)
         made.parallel(made.fuse(n, c))
-        self._sum(schedule, core, main, at)
+        self.tiles.sum_panel(schedule, core, main, at)
 
     def _schedule_shifted(self, schedule: Schedule, anchor: DefinedStages, main: Tensor) -> None:
         """Products with shifted positions of a copy in phases: what follows is computed when all positions of a block
@@ -99,22 +121,10 @@ class TiledConv:
         core = sums_over(schedule, anchor.sums, main, lambda n, k, *o: (n, k, ravel_index(o, widths)))
         stage = schedule[main]
         n, k, *spatial = stage.loops
-        filters, _ = stage.split(k, factor=self.block.rows)
+        filters, _ = stage.split(k, factor=self.tiles.block.rows)
         _, lane = stage.split(spatial[-1], factor=lanes_for(self.flat.outputs[-1], self.flat.tile.lanes))
         stage.vectorize(lane)
         tasks = stage.fuse(n, filters)
         stage.parallel(tasks)
         schedule_phases(schedule, copy, self.flat)
-        self._sum(schedule, core, main, tasks, [-1], inside=True)
-
-    def _sum(
-        self,
-        schedule: Schedule,
-        core: Tensor,
-        main: Tensor,
-        at: LoopView,
-        ragged: Sequence[int] = (),
-        inside: bool = False,
-    ) -> None:
-        weight = self.flat.problem.weight.dtype
-        sum_in_tiles(schedule, core, self.block, weight, weight.is_signed, main, at, ragged, inside)
+        self.tiles.sum(schedule, core, main, tasks)

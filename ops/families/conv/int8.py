@@ -15,6 +15,7 @@ from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.expr import Axis, Expr
+from ....ir.open_extents import MANY_ROWS
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved
@@ -33,7 +34,7 @@ from .byte_operands import (
     word_layout,
 )
 from .byte_rows import add_byte_rows
-from .byte_tiles import TiledConv
+from .byte_tiles import FilterTiles, TiledConv
 from .definition import DefinedStages, Terms, definition
 from .flat import Flat, Pointwise, Shifted
 from .open_flat import OpenFlat, flat_definition
@@ -122,7 +123,7 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     words, outputs = ChannelWords(problem), problem.outputs
     if outputs is not None:
         flat = Flat.of(problem, outputs, words.count_of_filter)
-        tiled = TiledConv.of(problem, outputs)
+        tiled = TiledConv.of(problem, flat)
         if tiled is not None:
             offer(ByteConv(words, definition, tiled), "conv.bytes_tiles")
         if OnePosition.serves(problem, words.count):
@@ -131,7 +132,11 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
             offer(ByteConv(words, definition, Pointwise(flat, pack=True)), "conv.bytes_pointwise")
         else:
             offer(ByteConv(words, definition, Shifted(flat)), "conv.bytes_shifted")
-    elif problem.is_pointwise:
+        return
+    tiles = FilterTiles.of(problem, MANY_ROWS)
+    if tiles is not None:
+        offer(ByteConv(words, flat_definition, OpenFlat(problem.group_filters, tiles=tiles)), "conv.bytes_open_tiles")
+    if problem.is_pointwise:
         rows = InRows(OpenRows(problem.group_filters))
         offer(ByteConv(words, one_row_definition, rows), "conv.bytes_open_pointwise")
     else:

@@ -31,6 +31,7 @@ from ....schedules.vector_rows import VECTORS_OF_ROW, vectorize_padded, vectoriz
 from ....te.tensor import Tensor, Tensors
 from ...definition.relations import tensor_argument
 from .attrs import ConvAttrs
+from .byte_tiles import FilterTiles
 from .definition import DefinedStages, Terms
 from .open_rows import OpenRows
 
@@ -126,10 +127,11 @@ def _phases(x: Tensor, attrs: ConvAttrs, steps: Sequence[_Steps], terms: Terms) 
 @dataclass(frozen=True, slots=True)
 class OpenFlat:
     """The schedule of a convolution with so many filters in a group; of these, the channels of a tap lie side by side
-    where sums take them one after the other, ``taps_outside``."""
+    where sums take them one after the other, ``taps_outside``. With ``tiles``, words of bytes are summed in these."""
 
     filters: int
     taps_outside: bool = False
+    tiles: FilterTiles | None = None
 
     def schedule_sums(
         self, anchor: DefinedStages, outputs: Tensors, target: Target, keep: Sequence[Tensor] = ()
@@ -139,7 +141,11 @@ class OpenFlat:
         follow each other. The stages in ``keep`` are the caller's to schedule."""
         schedule, core, main = schedule_around_sums(anchor.result, anchor.sums, outputs, [anchor.source, *keep], target)
         lanes = target.lanes(anchor.sums.dtype)
-        side, columns = OpenRows(self.filters).decide_tile(schedule, lanes, target, vectors_alone=VECTORS_ALONE)
+        side, columns = (
+            OpenRows(self.filters).decide_tile(schedule, lanes, target, vectors_alone=VECTORS_ALONE)
+            if self.tiles is None
+            else (self.tiles.block.rows, self.tiles.block.columns)
+        )
         stage, alone = schedule[main], side == self.filters
         n, filters, *outer, column = stage.loops[: main.ndim]
         strip, part = stage.split(filters, factor=side)
@@ -161,8 +167,12 @@ class OpenFlat:
         stage.annotate(task, "partition", False)
         source = schedule.cache_read(anchor.source, "local" if alone else "global", [core], pad=0)
         schedule[anchor.source].compute_inline()
-        schedule[core].compute_at(stage, block if alone else task)
-        _schedule_tiles(schedule, core, lanes, columns, self.taps_outside)
+        at = block if alone else task
+        if self.tiles is None:
+            schedule[core].compute_at(stage, at)
+            _schedule_tiles(schedule, core, lanes, columns, self.taps_outside)
+        else:
+            self.tiles.sum(schedule, core, main, at)
         if alone:
             schedule[source].compute_at(stage, task)
             _schedule_own_copy(schedule[source], anchor.x, lanes)
