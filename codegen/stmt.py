@@ -28,6 +28,7 @@ from ..ir.stmt import (
     Store,
     While,
 )
+from ..ir.tile_loops import as_loops
 from .abi import OUT_OF_MEMORY
 from .allocate import Allocator
 from .allocation import heap_bytes, place, used_bytes
@@ -114,6 +115,8 @@ class StmtEmitter:
                 self.exprs.value(value)
             case PrefetchStmt(buffer, indices, to_write):
                 self.exprs.memory.prefetch(buffer, indices, to_write)
+            case CallExtern() if stmt.function.tiles is not None and not self.tiles.there_are:
+                self.emit(as_loops(stmt))
             case CallExtern():
                 emit_extern_call(self.exprs, self.allocator, self.tiles, stmt)
             case Launch():
@@ -194,7 +197,7 @@ class StmtEmitter:
 
     def _allocate(self, stmt: Allocate) -> None:
         buffer = stmt.buffer
-        if buffer.scope == "tile":
+        if buffer.scope == "tile" and self.tiles.there_are:
             check_access(buffer, stmt.body)
             self.emit(stmt.body)
             return

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from llvmlite import ir as llvm_ir
 
-from ..base.errors import ScheduleError, TargetError
+from ..base.errors import ScheduleError
 from ..base.target import Target
 from ..ir.buffer import Buffer
 from ..ir.build import buffer_strides
@@ -34,7 +34,8 @@ _CONFIGURATION_BYTES = 64
 class TileEmitter:
     """Emits the instructions of one function at the builder's position.
 
-    ``value_of`` emits an index expression, ``address_of`` the address of an element of a buffer.
+    ``there_are`` tells whether the target has tiles. ``value_of`` emits an index expression, ``address_of`` the address
+    of an element of a buffer.
     """
 
     def __init__(
@@ -45,22 +46,17 @@ class TileEmitter:
         address_of: Callable[[Buffer, tuple[Expr, ...]], llvm_ir.Value],
     ) -> None:
         self._builder = builder
-        self._target = target
         self._value_of = value_of
         self._address_of = address_of
+        self.there_are = target.has_tiles
         self._used = self._configured = False
 
     def enter(self, body: Stmt) -> None:
         """Begin a function: see to it that it can use the tiles that it asks for, and configure them, if one
-        configuration serves all of it.
-
-        Raises ``TargetError`` where the target has none, ``ScheduleError`` where two blocks would be in tiles at once.
-        """
+        configuration serves all of it. Raises ``ScheduleError`` where two blocks would be in tiles at once."""
         codes = [call.function.tiles for call in _tile_calls(body) if call.function.tiles is not None]
-        if not codes:
+        if not (codes and self.there_are):
             return
-        if not self._target.has_tiles:
-            raise TargetError(f"there are no tiles on {self._target!r}: they need amx-int8, on Linux")
         if len({buffer.data for buffer in _blocks_in(body)}) > 1:
             _check_order(body, None)
         self._used = True

@@ -36,6 +36,7 @@ from ...ir.stmt import (
     Store,
     While,
 )
+from ...ir.tile_loops import as_loops
 from ..abi import symbolic_dims
 from ..allocation import heap_alignment, place, span
 from ..extern_functions import extern_functions
@@ -174,6 +175,8 @@ class _FunctionEmitter:
                 self._while(stmt, live)
             case If():
                 self._if(stmt, live)
+            case CallExtern() if stmt.function.tiles is not None:
+                self._stmt(as_loops(stmt), live)
             case CallExtern():
                 self._call(stmt)
             case Launch():

@@ -25,8 +25,9 @@ def kernels(level):
     operators = programs.load(programs.TESTS / "ops" / "test_every_operator.py")
     made = Kernels(modules={}, arguments={}, expected={}, same=operators.same, refused={})
     for name, cases in operators.CASES.items():
-        others = operators.MATRIX_TARGETS if name in operators.PRODUCTS and level == "loops" else {}
-        for target, (make, oracle, *given) in product((TARGET, *others.values()), cases):
+        own = operators.targets_of(name).items() - operators.TARGETS.items()
+        others = [target for _, target in sorted(own)] if level == "loops" else []
+        for target, (make, oracle, *given) in product((TARGET, *others), cases):
             arrays = [np.asarray(a, order="C") for a in given]
             call = make(*(lw.var(f"x{k}", a.shape, a.dtype.name) for k, a in enumerate(arrays)))
             for implementation, serves in operators.candidates(call, target):
