@@ -34,7 +34,7 @@ class RoundUp(StageStep):
     through a copy, ``cache_read(…, pad=value)``.
     Preconditions: the loop stands, is serial, runs over a whole axis or the outermost part of one, and no stage is
     computed at it. The stage is no output, unless its reduction is rounded up; neither it nor a stage that it reads
-    beyond the end is read or computed by an extern, a scan or an intrinsic, or placed by reverse_compute_at.
+    beyond the end is read or computed by an extern or a scan, or placed by reverse_compute_at.
 
     Rewrite, ``round_up(i, factor=4)``::
 
