@@ -59,6 +59,8 @@ class TileTimes:
     """To multiply by a row of the left tile, loads of both tiles included: 1 by the instruction alone."""
     stored: float = 40.0
     """To set a tile to zeros and to store it."""
+    begun: float = 1500.0
+    """To configure tiles in a call, to give them back, and until the unit that multiplies them is awake."""
 
 
 @dataclass(frozen=True, slots=True)

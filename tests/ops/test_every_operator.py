@@ -975,9 +975,9 @@ CASES = {
             lambda a, panels: nn.packed_byte_matmul(a, panels, columns=37, dtype="int8"),
             lambda a, panels: product_of_bytes(a, unpacked_words(panels)[: a.shape[1], :37]),
             integers(*a, kind=sign),
-            integers(3, 2, 16, low=-(1 << 31), high=1 << 31),
+            integers(3, math.ceil(a[1] / 4), 16, low=-(1 << 31), high=1 << 31),
         )
-        for a, sign in (((19, 8), "uint8"), ((5, 6), "int8"))
+        for a, sign in (((19, 64), "uint8"), ((5, 6), "int8"))
     ],
     "nn.blockwise_dense": [
         (

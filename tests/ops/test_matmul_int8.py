@@ -183,3 +183,14 @@ def test_panels_of_words_hold_what_they_say(ops):
         lw.nn.packed_byte_matmul(ops.var((3, 5), "int8"), ops.var((2, 2, 16), "int32"), columns=32, dtype="int32")
     with pytest.raises(TypeInferenceError, match="a needs two axes at least, and panels has three"):
         lw.nn.packed_byte_matmul(ops.var((5,), "int8"), ops.var((2, 2, 16), "int32"), columns=32, dtype="int8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "terms", "columns", "name"),
+    [(40, 64, 64, "words"), (1, 512, 512, "words"), (128, 512, 512, "tiles"), (197, 192, 768, "tiles")],
+)
+def test_tiles_serve_where_they_gain_more_than_it_takes_to_begin(ops, rows, terms, columns, name):
+    target = lw.resolve_target("llvm -mtriple=x86_64-unknown-linux-gnu -mcpu=sapphirerapids")
+    panels = ops.var((columns // 32, terms // 4, 32), "int32")
+    call = nn.packed_byte_matmul(ops.var((rows, terms), "uint8"), panels, columns, "int8")
+    assert ops.implement(call, target)[0].name == f"packed_byte_matmul.{name}"

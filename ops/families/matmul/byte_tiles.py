@@ -14,9 +14,11 @@ from ....ir.tiles import TILE_EXTENT, TileBlock
 from ....lowering.schedule import Schedule
 from ....schedules.around import schedule_around_sums
 from ....schedules.blocks import MANY_TASKS, near_divisor
+from ....schedules.machine import CORE
 from ....schedules.register_tile import RegisterTile
 from ....schedules.tiles import sum_in_tiles, tile_block, tile_cycles
 from ....te.tensor import Tensors
+from ...definition.cost import multiplied
 from ...definition.strategy import OpStrategy
 from ..byte_words import BYTES, ByteProduct, count_words
 from .blocking import Blocking, tile_result
@@ -90,11 +92,16 @@ def add_tiles(strategy: OpStrategy, product: MatrixProduct, weights: str, width:
     if not block.exists or block.words < min(words, FEWEST_WORDS):
         return
     tiled = TiledBytes(product, block, bytes_)
-    blocks = product.batch * math.ceil(product.rows / block.rows) * math.ceil(product.columns / block.columns)
-    cost = tile_cycles(block, blocks, words) + product.moved()
+    across = math.ceil(product.columns / block.columns)
+    row_in_tiles = tile_cycles(block, across, words) / block.rows
+    gained = multiplied(product.columns * words, INT32, target, 1.0) - row_in_tiles
+    if gained <= 0:
+        return
+    cost = CORE.tiles.begun + product.batch * product.rows * row_in_tiles + product.moved()
     rows = product.left.shape[-2]
     is_open = const_int(rows) is None
-    with strategy.specialized(rows >= TILE_EXTENT if is_open else True):
+    fewest = max(TILE_EXTENT, math.ceil(CORE.tiles.begun / gained))
+    with strategy.specialized(rows >= fewest if is_open else True):
         strategy.add_implementation(
             computing(product, tiled.compute),
             tiled.schedule,
