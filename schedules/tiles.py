@@ -44,7 +44,7 @@ def tile_cycles(block: TileBlock, blocks: int, words: int) -> float:
     """What it takes to sum so many words in so many blocks, and to store them."""
     tiles = block.down * block.across
     steps = math.ceil(words / block.words)
-    step = CORE.tiles.row * tiles * block.tile_rows
+    step = max(CORE.tiles.row * tiles * block.tile_rows, CORE.tiles.loaded * (block.down + block.across))
     return blocks * (steps * step + CORE.tiles.stored * tiles)
 
 
