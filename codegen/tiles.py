@@ -21,13 +21,12 @@ from ..ir.contents import statements_of
 from ..ir.expr import Expr, Load, Var
 from ..ir.extern import Region
 from ..ir.stmt import CallExtern, For, Launch, Stmt, StmtNode, Store, While
-from ..ir.tiles import TILES, TileBlock, TileCode
+from ..ir.tiles import TILES, WORD_BYTES, TileBlock, TileCode
 from ..ir.visit import children, walk
 from .abi import ARCH_PRCTL, REQUEST_PERMISSION, TILE_DATA
 from .lanes import external
 from .types import I8, I64, PTR
 
-WORD = 4
 _CONFIGURATION_BYTES = 64
 
 
@@ -116,7 +115,7 @@ class TileEmitter:
             rows = builder.mul(stride, llvm_ir.Constant(I64, row))
             address = builder.gep(address, [rows], source_etype=I8)
         if column:
-            address = builder.gep(address, [llvm_ir.Constant(I64, column * WORD)], source_etype=I8)
+            address = builder.gep(address, [llvm_ir.Constant(I64, column * WORD_BYTES)], source_etype=I8)
         self._call(name, [self._number(tile), address, stride])
 
     def _row_bytes(self, region: Region) -> llvm_ir.Value:
@@ -159,7 +158,7 @@ class TileEmitter:
 
 def _configuration(block: TileBlock) -> bytes:
     """What ``ldtilecfg`` reads: palette 1, the bytes of each tile's rows from byte 16 on, its rows from byte 48 on."""
-    wide, narrow = block.tile_columns * WORD, block.words * WORD
+    wide, narrow = block.tile_columns * WORD_BYTES, block.words * WORD_BYTES
     tiles = [(block.tile_rows, wide)] * (block.down * block.across)
     tiles += [(block.tile_rows, narrow)] * block.down + [(block.words, wide)] * block.across
     data = bytearray(_CONFIGURATION_BYTES)

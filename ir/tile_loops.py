@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 from .build import index_var
@@ -11,8 +12,7 @@ from .extern import Region
 from .intrinsics import call
 from .makers import as_index, cast
 from .stmt import CallExtern, For, Stmt, Store
-
-BYTES = 4
+from .tiles import WORD_BYTES
 
 
 def as_loops(stmt: CallExtern) -> Stmt:
@@ -51,10 +51,14 @@ def _at(region: Region, *indices: ExprLike) -> tuple[Expr, ...]:
 
 def _word(region: Region, i: Var, k: Var) -> Expr:
     """A word of the left factor, which is joined of four bytes where that has bytes."""
-    if region.buffer.dtype.storage_bytes == BYTES:
+    if region.buffer.dtype.storage_bytes == WORD_BYTES:
         return Load(region.buffer, _at(region, i, k))
+    return joined(lambda byte: Load(region.buffer, _at(region, i, k, byte)))
+
+
+def joined(byte: Callable[[int], Expr]) -> Expr:
+    """The word of four neighbouring bytes, of which ``byte`` gives each by its number."""
     word: Expr = const(0, "int32")
-    for byte in range(BYTES):
-        value = cast("uint8", Load(region.buffer, _at(region, i, k, byte)))
-        word = word | cast("int32", value) << const(8 * byte, "int32")
+    for number in range(WORD_BYTES):
+        word = word | cast("int32", cast("uint8", byte(number))) << const(8 * number, "int32")
     return word

@@ -17,6 +17,7 @@ from ..base.dataclass import dataclass
 
 TILE_EXTENT = 16
 """Most rows, and most words in a row, of a tile."""
+WORD_BYTES = 4
 TILES = 8
 """How many tiles there are."""
 

@@ -32,7 +32,7 @@ from .tensor_intrinsic import TensorIntrinsic, register_intrinsic
 MAX_ITERATIONS = 1 << 16
 """Most terms that an intrinsic may compute: it is tried out in the interpreter when it is declared."""
 
-EMPTY: Mapping[Tensor, int] = MappingProxyType({})
+_NONE_COMPACT: Mapping[Tensor, int] = MappingProxyType({})
 
 Body = Callable[..., Stmt]
 
@@ -62,7 +62,7 @@ def declare_intrinsic(
 
 
 def make_intrinsic(
-    name: str, output: Tensor, update: Body, reset: Body | None = None, compact: Mapping[Tensor, int] = EMPTY
+    name: str, output: Tensor, update: Body, reset: Body | None = None, compact: Mapping[Tensor, int] = _NONE_COMPACT
 ) -> TensorIntrinsic:
     """What ``declare_intrinsic`` makes, neither tried out nor registered.
 

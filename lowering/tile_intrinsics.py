@@ -26,12 +26,11 @@ from ..ir.expr import Axis, Expr
 from ..ir.extern import ExternFunction, ExternParam, Region
 from ..ir.makers import as_index
 from ..ir.stmt import CallExtern, Stmt
-from ..ir.tiles import TileBlock, TileCode
-from ..te.tensor import Tensor
+from ..ir.tile_loops import joined
+from ..ir.tiles import WORD_BYTES, TileBlock, TileCode
 from .declare_intrinsic import make_intrinsic
 from .tensor_intrinsic import TensorIntrinsic, intrinsic_named, register_intrinsic
 
-BYTES = 4
 _DOT4 = re.compile(r"tiles_(\d+)x(\d+)x(\d+)_dot4_(int8|uint8|int32)_(su|us)")
 _STORE = re.compile(r"tiles_(\d+)x(\d+)x(\d+)_store")
 
@@ -70,13 +69,13 @@ def require_intrinsic(name: str) -> None:
 
 @cache
 def _dot4(name: str, block: TileBlock, left: DType, signed_left: bool) -> TensorIntrinsic:
-    joined = str(left) != "int32"
-    A = te.placeholder((block.rows, block.words, *([BYTES] if joined else [])), left, "A")
+    in_bytes = str(left) != "int32"
+    A = te.placeholder((block.rows, block.words, *([WORD_BYTES] if in_bytes else [])), left, "A")
     B = te.placeholder((block.words, block.columns), "int32", "B")
     k = te.reduce_axis((0, block.words), name="k")
 
     def element(i: Axis, j: Axis) -> Expr:
-        a, b = _joined(A, i, k) if joined else A[i, k], B[k, j]
+        a, b = joined(lambda byte: A[i, k, as_index(byte)]) if in_bytes else A[i, k], B[k, j]
         return te.sum(te.dot4(b, a) if signed_left else te.dot4(a, b), axis=k)
 
     C = te.compute((block.rows, block.columns), element, name="C")
@@ -97,14 +96,6 @@ def _store(name: str, block: TileBlock) -> TensorIntrinsic:
     B = te.compute(A.shape, lambda i, j: A[i, j], name="B")
     store = _function(name, TileCode("store", block), ("write", "int32"), ("read", "int32"))
     return make_intrinsic(name, B, lambda a, b: _call(store, b, a), compact={A: A.ndim, B: 1})
-
-
-def _joined(A: Tensor, i: Axis, k: Axis) -> Expr:
-    """The word of four neighbours."""
-    result: Expr = te.const(0, "int32")
-    for byte in range(BYTES):
-        result = result | te.cast(te.cast(A[i, k, as_index(byte)], "uint8"), "int32") << 8 * byte
-    return result
 
 
 def _call(function: ExternFunction, *buffers: Buffer) -> Stmt:
@@ -147,7 +138,7 @@ def _add(
 ) -> None:
     rows, columns = block.shape
     a = np.ascontiguousarray(left).view(left_kind).reshape(rows, -1).astype(np.int32)
-    words = np.ascontiguousarray(right).view(right_kind).reshape(-1, columns, BYTES)
+    words = np.ascontiguousarray(right).view(right_kind).reshape(-1, columns, WORD_BYTES)
     b = words.transpose(0, 2, 1).reshape(-1, columns).astype(np.int32)
     with np.errstate(over="ignore"):
         block += a @ b

@@ -18,6 +18,7 @@ from ....ir.tiles import TILE_EXTENT, TileBlock
 from ....lowering.schedule import LoopView, Schedule
 from ....schedules.around import schedule_around, sums_over
 from ....schedules.blocks import largest_divisor
+from ....schedules.machine import CORE
 from ....schedules.tiles import SQUARE, sum_in_tiles, tile_cycles
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import multiplied
@@ -33,6 +34,8 @@ class FilterTiles:
 
     block: TileBlock
     weight: DType
+    lost: float
+    """Cycles that it takes longer than sums in vectors, where it does: for a small image it is not worth to begin."""
 
     @staticmethod
     def of(problem: ConvProblem, positions: int) -> FilterTiles | None:
@@ -41,16 +44,20 @@ class FilterTiles:
         words, filters = ChannelWords(problem), problem.filters
         if not (problem.target.has_tiles and words.ready) or problem.attrs.groups > 1:
             return None
-        rows = max(largest_divisor(filters, TILE_EXTENT), 2 * largest_divisor(filters // 2, TILE_EXTENT))
+        rows = largest_divisor(filters, TILE_EXTENT)
+        if filters % 2 == 0:
+            rows = max(rows, 2 * largest_divisor(filters // 2, TILE_EXTENT))
         columns = min(SQUARE, math.ceil(positions / TILE_EXTENT) * TILE_EXTENT)
         block = TileBlock(rows, columns, largest_divisor(words.count, TILE_EXTENT))
-        if filters % rows or not block.exists:
+        if not block.exists:
             return None
         blocks = filters // rows * math.ceil(positions / columns)
         products = filters * positions * words.count_of_filter
         in_vectors = multiplied(products, problem.dtype, problem.target, 1.0)
-        serves = tile_cycles(block, blocks, words.count_of_filter) < in_vectors
-        return FilterTiles(block, problem.weight.dtype) if serves else None
+        in_tiles = tile_cycles(block, blocks, words.count_of_filter)
+        if in_tiles >= in_vectors:
+            return None
+        return FilterTiles(block, problem.weight.dtype, max(0.0, CORE.tiles.begun + in_tiles - in_vectors))
 
     def sum(self, schedule: Schedule, core: Tensor, main: Tensor, at: LoopView) -> None:
         """Sum ``core[n, filter, position]`` where ``main`` needs a block of filters at a loop."""

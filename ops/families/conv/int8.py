@@ -15,7 +15,7 @@ from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import Type
 from ....ir.expr import Axis, Expr
-from ....ir.open_extents import MANY_ROWS
+from ....ir.open_extents import LONG
 from ....lowering.schedule import Schedule
 from ....te.tensor import Tensor, Tensors
 from ...definition.cost import moved
@@ -106,8 +106,8 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
     if not (problem.is_plain and (packed or problem.has_plain_kernel)):
         return
 
-    def offer(made: ByteConv, name: str) -> None:
-        strategy.add_implementation(made.compute, made.schedule, name, cost=cost)
+    def offer(made: ByteConv, name: str, lost: float = 0.0) -> None:
+        strategy.add_implementation(made.compute, made.schedule, name, cost=cost + lost)
 
     cost = moved(problem.types)
 
@@ -125,7 +125,7 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         flat = Flat.of(problem, outputs, words.count_of_filter)
         tiled = TiledConv.of(problem, flat)
         if tiled is not None:
-            offer(ByteConv(words, definition, tiled), "conv.bytes_tiles")
+            offer(ByteConv(words, definition, tiled), "conv.bytes_tiles", tiled.tiles.lost)
         if OnePosition.serves(problem, words.count):
             offer(ByteConv(words, definition, OnePosition(problem)), "conv.bytes_dots")
         elif problem.is_pointwise:
@@ -133,9 +133,10 @@ def add_byte_conv(strategy: OpStrategy, problem: ConvProblem) -> None:
         else:
             offer(ByteConv(words, definition, Shifted(flat)), "conv.bytes_shifted")
         return
-    tiles = FilterTiles.of(problem, MANY_ROWS)
+    tiles = FilterTiles.of(problem, LONG)
     if tiles is not None:
-        offer(ByteConv(words, flat_definition, OpenFlat(problem.group_filters, tiles=tiles)), "conv.bytes_open_tiles")
+        made = ByteConv(words, flat_definition, OpenFlat(problem.group_filters, tiles=tiles))
+        offer(made, "conv.bytes_open_tiles", tiles.lost)
     if problem.is_pointwise:
         rows = InRows(OpenRows(problem.group_filters))
         offer(ByteConv(words, one_row_definition, rows), "conv.bytes_open_pointwise")
