@@ -10,7 +10,9 @@ dimension is at least, as that of a window's input.
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TypeAlias
@@ -24,6 +26,7 @@ from ...graph.visit import bodies_of, nested_order, post_order
 from ...ir.constants import ONE, const_int
 from ...ir.contents import free_vars
 from ...ir.expr import Dimension, Expr
+from ...ir.factors import product_of, quotient
 from ...ir.makers import as_index
 from ...ops.definition.extent_formulas import stated_extents
 from ...ops.definition.registry import op_of
@@ -175,7 +178,8 @@ def _equated(
     if problem.differing is None or (in_branch and call.op is ASSUME_EXTENT):
         return None
     left, right = _equal_where_it_holds(call, *_differing(call, problem.differing, problem.values))
-    for symbol, other in ((s, o) for l in left for r in right for s, o in ((r, l), (l, r))):
+    pairs = (pair for l in left for r in right for pair in ((l, r), _without_common_factors(l, r, given)))
+    for symbol, other in ((s, o) for l, r in pairs for s, o in ((r, l), (l, r))):
         if not isinstance(symbol, Symbol) or symbol not in given:
             continue
         if symbol not in (inner := set(free_vars(other))) and inner <= given:
@@ -192,6 +196,18 @@ def _equated(
     if const_int(assumed) is not None or (assumed not in own and stated in own):
         stated, assumed = assumed, stated
     return with_assumption(function, call, assumed, stated, types)
+
+
+def _without_common_factors(a: Expr, b: Expr, given: Set[Symbol]) -> tuple[Expr, Expr]:
+    """Two extents divided by the given dimensions that both are multiples of, and by their numbers: what ``b * q * 64``
+    and ``b * 64`` are for any batch but an empty one."""
+    (number, factors), (divisor, others) = product_of([a]), product_of([b])
+    common = [*(Counter(f for f in factors if f in given) & Counter(others)).elements()]
+    if 0 in (number, divisor):
+        return a, b
+    by = [*common, as_index(math.gcd(number, divisor))]
+    left, right = quotient([a], by), quotient([b], by)
+    return (a, b) if left is None or right is None else (left, right)
 
 
 def _made_equal(

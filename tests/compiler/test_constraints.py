@@ -136,3 +136,27 @@ def test_what_is_cut_to_an_extent_may_have_been_longer(columns):
         np.testing.assert_array_equal(engine([np.array([2, longest]), x])[0], x)
     with pytest.raises(lw.RuntimeArgumentError, match="should be"):
         engine([np.array([2, 3]), np.ones((6, 4), np.float32)])
+
+
+SPLIT_HEADS = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[BATCH, 4, q, 16] x, float[BATCH, 1, q, 16] mask) => (float[p, 2, 2, 16] y) {
+    zero = Constant <value = int64[1] {0}> ()
+    one = Constant <value = int64[1] {1}> ()
+    rest = Constant <value = int64[3] {2, 2, 16}> ()
+    of_x = Shape (x)
+    batch = Slice (of_x, zero, one)
+    shape = Concat <axis = 0> (batch, rest)
+    heads = Reshape (x, shape)
+    y = Add (heads, mask)
+}"""
+
+
+@pytest.mark.parametrize("batch", ["b", "3"])
+def test_a_dimension_that_elements_leave_one_number_is_that_number(batch):
+    """As where exporters write grouped heads of one query: ``b * q * 64`` elements are ``b * 64``, so that q is 1, and
+    the mask is broadcast, not q as long as a group."""
+    engine = lw.Engine(lw.compile(parser.parse_model(SPLIT_HEADS.replace("BATCH", batch)), jobs=1))
+    x, mask = np.random.default_rng(0).random((3, 4, 1, 16), np.float32), np.ones((3, 1, 1, 16), np.float32)
+    np.testing.assert_array_equal(engine([x, mask])[0], x.reshape(3, 2, 2, 16) + mask)
+    with pytest.raises(lw.RuntimeArgumentError, match="should have shape"):
+        engine([np.ones((3, 4, 2, 16), np.float32), np.ones((3, 1, 2, 16), np.float32)])
