@@ -8,7 +8,6 @@ much the same length are planned for once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,6 +27,8 @@ _FEW_TO_CUT = 150
 """Up to so many strings Python's integers and slices take less than what calls of numpy begin with."""
 _MUCH = 1024
 """Of more bytes for a string it is faster to read what each needs than to decode all."""
+_SHORT = 96
+"""Of fewer bytes for a string it is faster to look for separators among them than to ask for lengths."""
 _SEPARATOR = "\x1f"
 """What ASCII has between units, and text hardly ever."""
 
@@ -43,35 +44,48 @@ def pack_strings(
     strings: list[Any] = arrays[0].ravel().tolist()
     for array in arrays[1:]:
         strings += array.ravel().tolist()
-    data, all_spans = _packed(strings, arrays, where)
-    size = max(LEAST_BYTES, 1 << (len(data) - 1).bit_length() if data else 0)
+    try:
+        data, all_spans = _few_packed(strings) if len(strings) <= _FEW_TO_PACK else _packed(strings)
+    except (TypeError, UnicodeEncodeError):
+        raise _problem(arrays, where) from None
+    size = max(LEAST_BYTES, 1 << (len(data) - 1).bit_length()) if data else LEAST_BYTES
+    utf8 = np.frombuffer(data.ljust(size, b"\0"), np.uint8)
+    if len(arrays) == 1:
+        return [all_spans.reshape(arrays[0].shape)], utf8
     spans, first = [], 0
     for array in arrays:
         spans.append(all_spans[first : first + array.size].reshape(array.shape))
         first += array.size
-    return spans, np.frombuffer(data.ljust(size, b"\0"), np.uint8)
+    return spans, utf8
 
 
-def _packed(
-    strings: list[Any], arrays: Sequence[Array], where: Callable[[int], str]
-) -> tuple[bytes, npt.NDArray[np.int64]]:
+def _few_packed(strings: list[Any]) -> tuple[bytes, npt.NDArray[np.int64]]:
     """The bytes of strings side by side, and their spans."""
-    try:
-        text = "".join(strings)
-        data = text.encode()
-    except (TypeError, UnicodeEncodeError):
-        raise _problem(arrays, where) from None
-    is_ascii = len(data) == len(text)
-    if len(strings) <= _FEW_TO_PACK:
-        lengths = [*map(len, strings if is_ascii else map(str.encode, strings))]
-        begins = accumulate(lengths, initial=0)
-        return data, np.array([b << LENGTH_BITS | n for b, n in zip(begins, lengths, strict=False)], np.int64)
+    encoded = [*map(str.encode, strings)]
+    spans, begin = [], 0
+    for each in encoded:
+        spans.append(begin << LENGTH_BITS | len(each))
+        begin += len(each)
+    return b"".join(encoded), np.array(spans, np.int64)
+
+
+def _packed(strings: list[Any]) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """The same with separators between the strings. Where these are short it takes less to find the separators than to
+    ask each string for its length."""
+    text = _SEPARATOR.join(strings)
+    data = text.encode()
+    if len(data) < _SHORT * len(strings):
+        between = np.flatnonzero(np.frombuffer(data, np.uint8) == ord(_SEPARATOR))
+        if len(between) == len(strings) - 1:
+            begins, ends = np.append(0, between + 1), np.append(between, len(data))
+            return data, begins << LENGTH_BITS | (ends - begins)
     counts = _character_counts(strings)
-    ends = counts.cumsum()
-    if not is_ascii:
-        ends = _character_ends(data)[ends]
-        counts = np.diff(ends, prepend=0)
-    return data, (ends - counts) << LENGTH_BITS | counts
+    ends = (counts + 1).cumsum() - 1
+    begins = ends - counts
+    if len(data) != len(text):
+        at = _character_ends(data)
+        begins, ends = at[begins], at[ends]
+    return data, begins << LENGTH_BITS | (ends - begins)
 
 
 def _character_counts(strings: list[str]) -> npt.NDArray[np.int64]:

@@ -6,7 +6,7 @@ import pytest
 from loopwright.base.errors import RuntimeArgumentError
 from loopwright.base.spans import LENGTH_BITS, LENGTHS, pack_strings, unpack_strings
 
-LETTERS = {"ascii": "ab \0", "two bytes": "aé", "up to four bytes": "aéह😀"}
+LETTERS = {"ascii": "ab \0", "separators": "aé\x1f", "two bytes": "aé", "up to four bytes": "aéह😀"}
 
 
 def random_strings(rng, letters, count, longest):
