@@ -280,6 +280,8 @@ class Executor:
         """New arrays for the outputs, None for those whose size only a run knows."""
         if not self._known:
             return self._unknown
+        if len(self._known) == len(self._outputs):
+            return self._fresh()
         made = iter(self._fresh())
         return [None if each is None else next(made) for each in self._outputs]
 

@@ -23,7 +23,12 @@ def presentation(forms: Sequence[OutputForm | None]) -> Callable[[Sequence[Array
     """A function of a model's outputs, which gives what these arrays of numbers stand for: arrays of strings, lists of
     dicts, or the arrays themselves."""
     shown = [_shown(number, form) for number, form in enumerate(forms) if form is None or form.kind != "bytes"]
-    return lambda outputs: [show(outputs) for show in shown]
+
+    def present(outputs: Sequence[Array]) -> list[Any]:
+        plain = [*outputs]  # a list of Python's own gives its elements in less time than one with names
+        return [show(plain) for show in shown]
+
+    return present
 
 
 def _shown(number: int, form: OutputForm | None) -> Callable[[Sequence[Array]], Any]:

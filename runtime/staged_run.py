@@ -45,6 +45,7 @@ class StagedRun:
         self._born = [
             (places.get(number, -1), _shape_reader(output.shape, slots)) for number, output in enumerate(model.outputs)
         ]
+        self._all_known = not born
 
     @property
     def nbytes(self) -> int:
@@ -88,8 +89,12 @@ class StagedRun:
         """``buffers`` are those of the outputs, None for one whose size only the run knows, unless they ``are_given``
         by a caller: such a one may be larger, and what comes back is a part of it."""
         frame, segments = self._frame, self._segments
-        outputs = [0 if buffer is None else address_of(buffer) for buffer in buffers]
-        self._arrays.pack_into(frame, 0, *addresses_of(inputs), *outputs)
+        known = [buffer for buffer in buffers if buffer is not None]
+        if self._all_known:
+            self._arrays.pack_into(frame, 0, *addresses_of((*inputs, *known)))
+        else:
+            outputs = [0 if buffer is None else address_of(buffer) for buffer in buffers]
+            self._arrays.pack_into(frame, 0, *addresses_of(inputs), *outputs)
         if are_given:
             segments.give(buffers)
         else:
@@ -98,6 +103,8 @@ class StagedRun:
             segments.forget_large()
             cause = segments.take_error() or (None if self._growing is None else self._growing.take_error())
             self._loaded.fail(code, self.slots, cause)
+        if self._all_known:
+            return known
         results: list[Array] = []
         for (place, shape_in), buffer in zip(self._born, buffers, strict=True):
             if buffer is None:
