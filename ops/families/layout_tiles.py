@@ -11,7 +11,7 @@ from ...base.dataclass import dataclass
 from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.types import Type
-from ...ir.constants import const_int
+from ...ir.constants import ZERO, const_int
 from ...ir.expr import Const, Expr, Var
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
@@ -86,13 +86,28 @@ class LayoutTiles:
 
 
 def _is_read_in_order(x: Tensor) -> bool:
-    """Whether what x is computed from is read at the place of each element, or along some of its axes."""
-    if not isinstance(x.op, ComputeOp):
-        return isinstance(x.op, PlaceholderOp)
-    reads = [read for body in x.op.body for read in tensor_reads(body)]
-    return all(isinstance(i, (Var, Const)) for read in reads for i in read.indices) and all(
-        map(_is_read_in_order, x.op.inputs)
-    )
+    """Whether what x is computed from is read at the place of each element, along some of its axes, or in the order of
+    its elements, as of another shape; what is in another shape is no longer read along its axes."""
+    pending: list[tuple[Tensor, bool]] = [(x, False)]
+    seen = set(pending)
+    while pending:
+        tensor, is_in_other_shape = pending.pop()
+        if not isinstance(tensor.op, ComputeOp):
+            if not isinstance(tensor.op, PlaceholderOp):
+                return False
+            continue
+        kinds = (Const,) if is_in_other_shape else (Var, Const)
+        own = ravel_index([axis.var for axis in tensor.op.axis], tensor.shape)
+        inputs = {id(read): read for read in tensor.op.inputs}
+        for read in (read for body in tensor.op.body for read in tensor_reads(body)):
+            along_axes = all(isinstance(i, kinds) for i in read.indices)
+            if not along_axes and simplify(ravel_index(read.indices, read.tensor.shape) - own) is not ZERO:
+                return False
+            found = inputs[id(read.tensor)], not along_axes
+            if found not in seen:
+                seen.add(found)
+                pending.append(found)
+    return True
 
 
 def layout_tiles(source: Layout, destination: Layout, lanes: int, of_moved: ScheduleFunction) -> LayoutTiles | None:

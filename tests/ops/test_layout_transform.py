@@ -7,6 +7,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.graph import Constant
 from loopwright.graph.types import tensor_type
+from loopwright.ops.families.reshape import reshape_to_open
 
 
 def blocked(x, size):
@@ -122,3 +123,26 @@ def test_elements_of_open_images_that_are_moved_as_they_are_read(to_blocks):
         in_blocks = blocked(plain, 8).copy()
         (found,) = engine([plain if to_blocks else in_blocks])
         np.testing.assert_array_equal(found, in_blocks[:, :, 1::2, 1::2] if to_blocks else plain[:, :, 1::2, 1::2])
+
+
+@pytest.mark.parametrize("scaled", ["channels", "groups"])
+def test_open_images_that_were_in_groups_of_channels(scaled):
+    """As behind group normalization: their elements are read in order, hence transposed in registers, with what is
+    read along the image's axes. What is read along the axes of groups would take a division for each."""
+    n, h, w = te.var("n"), te.var("h"), te.var("w")
+    x, told = lw.var("x", (n, 4, h * w * 2)), lw.var("told", (n, 8, h, w))
+    scales = np.random.default_rng(0).random((8, 1, 1) if scaled == "channels" else (4, 1), np.float32)
+    groups = x if scaled == "channels" else x * lw.const(scales)
+    image = reshape_to_open(groups, (n, 8, h, w), [told])
+    image = image * lw.const(scales) if scaled == "channels" else image
+    made = lw.nn.layout_transform(lw.nn.sigmoid(image) * image, "NCHW", "NCHW8c")
+    library = lw.compile(lw.Function([x, told], made), target="x86-64-v3", jobs=1)
+    (function,) = library.functions
+    assert ("ramp" in str(function.loop_ir)) == (scaled == "channels")
+    engine = lw.Engine(library)
+    for batch, rows, columns in ((1, 8, 16), (2, 7, 3), (1, 1, 1)):
+        plain = np.random.default_rng(1).standard_normal((batch, 4, rows * columns * 2), np.float32)
+        y = (plain * scales if scaled == "groups" else plain).reshape(batch, 8, rows, columns)
+        y = y * scales if scaled == "channels" else y
+        (found,) = engine([plain, np.zeros((batch, 8, rows, columns), np.float32)])
+        np.testing.assert_allclose(found, blocked(y / (1 + np.exp(-y)), 8), rtol=1e-5)
