@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.testing  # an interrupt while threads import it would leave its lock taken
 
 import loopwright as lw
 from loopwright import te
