@@ -5,7 +5,8 @@
              | number letter    a block of so many neighbours on the axis of that letter
 
 An axis with blocks is written as digits: element c of C in ``NCHW16c`` is at ``c // 16`` on C and ``c % 16`` on c. Of
-several blocks of one axis the first has the higher digit. Blocks divide extents: nothing is padded.
+several blocks of one axis the first has the higher digit. Blocks divide extents: where they do not, a tensor has more
+elements (``Layout.filled``).
 """
 
 from __future__ import annotations
@@ -150,6 +151,14 @@ class Layout(metaclass=Interned):
             raise TypeInferenceError(f"the layout {self} needs {name} in blocks of {factor}, which {extent} is not")
         number = const_int(extent)
         return simplify(extent // factor) if number is None else as_index(number // factor)
+
+    def filled(self, extents: Mapping[str, ExprLike]) -> dict[str, Expr]:
+        """These extents, where known ones that blocks do not divide go on to whole blocks."""
+        whole: dict[str, Expr] = {}
+        for name, extent in extents.items():
+            number, factor = const_int(as_index(extent)), self.factor(name)
+            whole[name] = as_index(extent if number is None else -(-number // factor) * factor)
+        return whole
 
     def divides(self, extents: Mapping[str, ExprLike]) -> bool:
         """Whether the blocks certainly divide these extents."""

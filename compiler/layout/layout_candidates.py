@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...base.dataclass import dataclass
 from ...base.errors import LoopwrightError
 from ...graph.node import Call, Constant, ImportedValue, Node, tensor_of
-from ...ops.definition.layout_rule import LayoutCandidate, Packed
+from ...ops.definition.layout_rule import LayoutCandidate, Packed, same_layout
 from ...ops.definition.registry import op_of
 from ..selection.workload import workload_of
 from ..settings import CompileSettings
@@ -42,12 +42,19 @@ def layout_candidates(
 ) -> tuple[CostedCandidate, ...]:
     """The candidates of a call whose arguments are each available in some layouts; first the call as it is, but where
     tuning records name a rewrite, which alone counts. ``known`` are those found before, which grow."""
-    given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(s for layouts in available for s in layouts)}
+    offered = (layout for layouts in available for layout in layouts if _may_be_given(call, layout))
+    given: dict[ResultLayout, None] = {None: None, **dict.fromkeys(offered)}
     types = tuple((argument.type, isinstance(argument, Constant)) for argument in call.args)
     key = (call.op, call.attrs, types, tuple(given))
     if key not in known:
         known[key] = _candidates(call, tuple(given), costs)
     return known[key]
+
+
+def _may_be_given(call: Call, layout: ResultLayout) -> bool:
+    """Whether the rule of a call may be asked about a layout: what fills blocks up is for operators that compute each
+    element by itself."""
+    return layout is None or layout.filling is None or op_of(call).layout_rule is same_layout
 
 
 def _candidates(call: Call, given: Sequence[ResultLayout], costs: LayoutCosts) -> tuple[CostedCandidate, ...]:
@@ -106,5 +113,7 @@ def _value_in_layout(call: Call, layout: ResultLayout) -> ImportedValue | None:
     """What the imported model calls the result of a call that is now in a layout."""
     if call.value is None or layout is None:
         return call.value
+    if layout.filling is not None:
+        return None
     order = tuple(position for name in layout.primal.names for position in layout.layout.digits(name))
     return replace(call.value, order=order, shape=tensor_of(call).shape)

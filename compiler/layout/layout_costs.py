@@ -12,12 +12,12 @@ from ...graph.node import Call, Constant, Node, Var
 from ...graph.types import Type
 from ...ops.definition.cost import moved
 from ...ops.definition.implementation import OpImplementation
-from ...ops.definition.layout_rule import Packed
+from ...ops.definition.layout_rule import Filling, Packed
 from ...ops.definition.registry import op_of
 from ..selection.select import Selection, candidates_of, select_implementation
 from ..settings import CompileSettings
 from .expected_extents import ExpectedExtents
-from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transform, transforms_between
+from .value_layouts import OperandLayout, ResultLayout, placeholder, placeholder_of_rank, transforms_between
 
 
 @dataclass(slots=True)
@@ -63,6 +63,8 @@ class LayoutCosts:
             return 0.0
         if isinstance(destination, Packed):
             raise InternalError(f"{destination} packs constants, and {node} is none")
+        if destination is not None and destination.filling is Filling.ANY:  # only constants are filled up so
+            return math.inf
         key = (node.type, source, destination)
         if key not in self._transforms:
             self._transforms[key] = self._of_transforms(node, source, destination)
@@ -73,8 +75,8 @@ class LayoutCosts:
         if destination is not None:
             value = placeholder_of_rank(node, source, destination.primal.ndim)
         total = 0.0
-        for before, after in transforms_between(source, destination):
-            value = transform(value, before, after)
+        for transform in transforms_between(node, source, destination):
+            value = transform(value)
             total += self.of_call(value) if isinstance(value, Call) else 0.0
         return total
 

@@ -13,7 +13,7 @@ from ...ops.definition.layout_rule import Packed
 from ...ops.families.reshape import expand_dims
 from .layout_candidates import call_in_layouts, unchanged_candidate
 from .layout_search import LayoutAssignment
-from .value_layouts import OperandLayout, ResultLayout, transform, transforms_between
+from .value_layouts import OperandLayout, ResultLayout, transforms_between
 
 
 def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result: Node) -> Node:
@@ -23,7 +23,7 @@ def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result:
 
     def operand(node: Node, needed: OperandLayout) -> Node:
         if (node, needed) not in transformed:
-            transformed[node, needed] = _transformed(made[node], assignment.layouts[node], needed)
+            transformed[node, needed] = _transformed(node, made[node], assignment.layouts[node], needed)
         return transformed[node, needed]
 
     for node in order:
@@ -41,8 +41,9 @@ def rewrite_layouts(order: Sequence[Node], assignment: LayoutAssignment, result:
     return operand(result, None)
 
 
-def _transformed(node: Node, given: ResultLayout, needed: OperandLayout) -> Node:
-    """A value of a given layout in the one that is needed; one of lower rank gets leading axes first."""
+def _transformed(value: Node, node: Node, given: ResultLayout, needed: OperandLayout) -> Node:
+    """What a value of a graph has become, ``node`` of a given layout, in the layout that is needed; one of lower rank
+    gets leading axes first."""
     if isinstance(needed, Packed):
         if not isinstance(node, Constant):
             raise InternalError(f"{needed} packs constants, and {node} is none")
@@ -51,8 +52,8 @@ def _transformed(node: Node, given: ResultLayout, needed: OperandLayout) -> Node
         missing = needed.primal.ndim - tensor_of(node).ndim
         if missing:
             node = _with_leading_axes(node, missing)
-    for source, destination in transforms_between(given, needed):
-        before, node = node, transform(node, source, destination)
+    for transform in transforms_between(value, given, needed):
+        before, node = node, transform(node)
         if isinstance(node, Constant):
             node = Constant(aligned(node.value), node.name)
         if isinstance(before, Constant):

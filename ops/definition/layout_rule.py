@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy.typing as npt
@@ -22,23 +23,36 @@ from ...graph.deferred_constant import DeferredConstant
 from ...graph.layout import Layout
 from ...graph.node import Call, Constant, Node
 from ...graph.types import TensorType, Type, tensor_type
-from ...ir.constants import ONE
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 
 if TYPE_CHECKING:
     from .registry import Op  # which has a rule that gives uses
 
 
+class Filling(Enum):
+    """What stands in blocks beyond the end of an axis that they do not divide.
+
+    ``ANY``: no promised value. Operators that compute each element by itself may go on in it; nothing else reads it.
+    A constant's last elements are repeated, so that nothing is computed of them which is not computed of others.
+    ``ZEROS``: what an operator asks for that sums over the axis, whose weights may be any there.
+    """
+
+    ANY = "any"
+    ZEROS = "zeros"
+
+
 @dataclass(frozen=True, slots=True)
 class ValueLayout:
     """The layout in which a value is held: its axes are those of ``primal``, in order, but in memory it is of layout
-    ``layout``."""
+    ``layout``. Where there is a ``filling``, axes in blocks go on to whole blocks."""
 
     primal: Layout
     layout: Layout
+    filling: Filling | None = None
 
     def __str__(self) -> str:
-        return str(self.layout)
+        return str(self.layout) if self.filling is None else f"{self.layout} filled with {self.filling.value}"
 
     def moved_axis(self, axis: int) -> int | None:
         """Where an axis stands in memory; None if it is cut into blocks."""
@@ -51,14 +65,20 @@ class ValueLayout:
         return dict(zip(self.primal.names, shape, strict=True))
 
     def suits(self, kind: Type) -> bool:
-        """Whether a value of that type can be held so."""
-        return (
-            isinstance(kind, TensorType) and kind.ndim <= self.primal.ndim and self.layout.divides(self.extents(kind))
-        )
+        """Whether a value of that type can be held so. An axis that is filled up is not one that is spread."""
+        if not isinstance(kind, TensorType) or kind.ndim > self.primal.ndim:
+            return False
+        extents = self.extents(kind)
+        if self.filling is None:
+            return self.layout.divides(extents)
+        blocked = [const_int(extents[name]) for name in self.primal.names if self.layout.factor(name) > 1]
+        return all(extent is not None and extent > 1 for extent in blocked)
 
     def type_of(self, kind: TensorType) -> TensorType:
         """The type that a value has when it is held so."""
-        return TensorType(self.layout.shape(self.extents(kind)), kind.dtype)
+        extents = self.extents(kind)
+        whole = extents if self.filling is None else self.layout.filled(extents)
+        return TensorType(self.layout.shape(whole), kind.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ class LayoutTiles:
     def compute(self, attrs: object, inputs: Tensors, result: Type) -> RearrangedStages:
         """The definition, of an x whose positions are one axis, the last or the one before the lanes."""
         (x,) = inputs
+        if self.to_blocks:
+            x = filled_up(x, self.axis, tensor_argument(result, "result").shape[self.axis] * self.lanes)
         kind, lanes, split = tensor_argument(result, "result"), self.lanes, self.axis + 1
         positions = kind.shape[split:-1] if self.to_blocks else kind.shape[split:]
 
@@ -83,6 +85,15 @@ class LayoutTiles:
         row = anchor.source.ndim - 2
         turn_tiles(schedule, anchor.source, anchor.result, stage, tile, row, self.lanes)
         return schedule
+
+
+def filled_up(x: Tensor, axis: int, extent: Expr) -> Tensor:
+    """x with zeros behind its elements along an axis, so many as the extent has more; x where these are not known."""
+    have, whole = const_int(x.shape[axis]), const_int(simplify(extent))
+    if have is None or whole is None or whole <= have:
+        return x
+    more = [whole - have if number == axis else 0 for number in range(x.ndim)]
+    return te.pad(x, 0, more, name="layout_transform.filled")
 
 
 def _is_read_in_order(x: Tensor) -> bool:

@@ -17,6 +17,7 @@ from loopwright.graph import Call, Constant, Tuple, Var, tensor_type
 from loopwright.graph.layout import Layout
 from loopwright.graph.node import tensor_of
 from loopwright.graph.visit import post_order
+from loopwright.ir.constants import const_int
 from loopwright.ops.definition.attrs import Attrs, attr
 from loopwright.ops.definition.layout_rule import LayoutCandidate, Packed, ValueLayout
 from loopwright.ops.definition.registry import Argument, Op, OpPattern
@@ -482,3 +483,80 @@ def test_a_call_that_records_know_is_left_as_it_is():
     f = lw.Function([x], conv(nn.relu(first), 32))
     records = lw.TuningRecords([lw.TuningRecord.of(first, TARGET, "conv.shifted", [1e-3])])
     assert out_layouts(plan_layouts(f, CompileSettings(TARGET, records=records)).function) == ["NCHW", "NCHW8c"]
+
+
+# Channels and filters that fill no blocks
+
+
+def image_of(channels, extent=None):
+    """Of an open size if there is no ``extent``."""
+    size = (te.var("h"), te.var("w")) if extent is None else (extent, extent)
+    return lw.var("x", (1, channels, *size))
+
+
+def filled(function):
+    """The extents that changes of layout give, where they are not those that they are given."""
+    return [call.attrs.extent for call in calls(function, "layout_transform") if call.attrs.extent]
+
+
+def check_against_strict(f, x, values=None):
+    """Values against those of plain layouts, whose sums are in another order."""
+    plain, engine = (lw.Engine(lw.compile(f, target=TARGET, precision=p)) for p in ("strict", "standard"))
+    sizes = [(20, 20)] if None not in [const_int(e) for e in x.type.shape] else [(20, 20), (7, 23), (1, 1), (33, 2)]
+    for h, w in sizes:
+        sample = np.random.default_rng(h).standard_normal((1, int(x.type.shape[1]), h, w)).astype(np.float32)
+        if values is not None:
+            sample.reshape(-1)[:: max(1, sample.size // 5)] = values
+        for found, expected in zip(engine([sample]), plain([sample]), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("extent", [None, 20])
+@pytest.mark.parametrize(
+    ("channels", "filters", "extents"), [(64, 36, [36]), (64, 91, [91]), (61, 64, [64]), (37, 100, [40, 100])]
+)
+def test_channels_and_filters_that_fill_no_blocks_are_filled_up(channels, filters, extents, extent):
+    x = image_of(channels, extent)
+    y = nn.sigmoid(nn.add(conv(x, filters, 3), weight(filters, 1, 1)))
+    f = lw.Function([x], y)
+    planned = plan_layouts(f, CompileSettings(TARGET)).function
+    assert planned.body.type is f.body.type
+    assert filled(planned) == extents
+    check_against_strict(f, x)
+
+
+def test_what_fills_blocks_up_is_read_by_elementwise_operators_alone():
+    """Sums over channels, slices, and convolutions get the channels that there are."""
+    x = image_of(64)
+    y = nn.relu(nn.add(conv(x, 36, 3), weight(36, 1, 1)))
+    f = lw.Function([x], Tuple((nn.sum(y, [1]), nn.softmax(y, 1), conv(y, 40, 3), nn.concatenate([y, y], 1))))
+    planned = plan_layouts(f, CompileSettings(TARGET)).function
+    wide = {c.op.name for c in calls(planned) if c.type.ndim == 5 and c.args[0].type.ndim == 5}
+    assert 36 in filled(planned)
+    assert wide <= {"nn.conv2d", "nn.open_winograd_conv2d", "add", "nn.relu"}
+    check_against_strict(f, x)
+
+
+def test_what_fills_blocks_up_does_not_spoil_what_is_there():
+    """Zeros are multiplied by weights that are finite, and quotients that nobody reads have divisors."""
+    x = image_of(37)
+    y = nn.divide(lw.const(np.float32(1)), nn.add(nn.abs(conv(x, 37)), lw.const(np.float32(0.5))))
+    check_against_strict(lw.Function([x], Tuple((y, conv(y, 21)))), x)
+    check_against_strict(lw.Function([x], Tuple((conv(x, 37),))), x, np.inf)
+
+
+def test_a_value_of_other_channels_is_not_held_in_blocks_that_are_filled_up():
+    x = image_of(64)
+    y = conv(x, 36, 3)
+    f = lw.Function([x, m := lw.var("m", (1, 1, 1, 1))], nn.multiply(nn.add(y, nn.mean(y, [1], keepdims=True)), m))
+    engine, plain = (lw.Engine(lw.compile(f, target=TARGET, precision=p)) for p in ("standard", "strict"))
+    sample = np.random.default_rng(0).standard_normal((1, 64, 9, 11)).astype(np.float32)
+    by = np.full((1, 1, 1, 1), 2, np.float32)
+    np.testing.assert_allclose(engine([sample, by])[0], plain([sample, by])[0], atol=1e-4)
+
+
+def test_weights_that_only_a_run_knows_are_not_filled_up():
+    x = image_of(64, 20)
+    w = lw.var("w", (36, 64, 3, 3))
+    planned = plan_layouts(lw.Function([x, w], nn.conv2d(x, w, padding=1)), CompileSettings(TARGET)).function
+    assert not filled(planned)

@@ -92,11 +92,15 @@ def draw_layout_transform(d):
     n, c, h, w = d.int(1, 2), blocks * d.int(1, 4), d.int(1, 9), d.int(1, 9)
     names = ["NCHW", "NHWC", f"NCHW{blocks}c", "HWCN"]
     source, to = d.one(*names), d.one(*names)
-    shape = every.windows.rearranged(np.zeros((n, c, h, w)), "NCHW", source).shape
+    part = c - d.int(0, blocks - 1)
+    out_of, into = (source.endswith("c") > to.endswith("c")), (source.endswith("c") < to.endswith("c"))
+    shape = every.windows.rearranged(np.zeros((n, part if into else c, h, w)), "NCHW", source).shape
+    within = tuple(slice(part if name == "C" and out_of else None) for name in to[:4])
+    missing = [(0, c - part if name == "C" and into else 0) for name in source[:4]]
     make = get_op("layout_transform")
     return Case(
-        lambda x: make(x, attrs=make.attrs(source, to)),
-        lambda x: every.windows.rearranged(x, source, to),
+        lambda x: make(x, attrs=make.attrs(source, to, part if out_of else c if into else 0)),
+        lambda x: every.windows.rearranged(np.pad(x, missing) if into else x, source, to)[within],
         (Input(shape, d.kind()),),
     )
 

@@ -28,6 +28,76 @@ CASES = [
 ]
 
 
+def filled_up(x, extent, axis=1):
+    return np.pad(x, [(0, extent - x.shape[axis] if number == axis else 0) for number in range(x.ndim)])
+
+
+FILLED_UP = [
+    ((2, 35, 5, 7), "NCHW", "NCHW16c", 48, lambda x: blocked(filled_up(x, 48), 16)),
+    ((1, 9, 9, 19), "NCHW", "NCHW8c", 16, lambda x: blocked(filled_up(x, 16), 8)),
+    ((1, 16, 3, 5), "NCHW", "NCHW8c", 16, lambda x: blocked(x, 8)),
+    ((2, 3, 5, 7), "NHWC", "NCHW4c", 8, lambda x: blocked(filled_up(x.transpose(0, 3, 1, 2), 8), 4)),
+    ((2, 3, 5, 7, 16), "NCHW16c", "NCHW", 35, lambda x: x.transpose(0, 1, 4, 2, 3).reshape(2, 48, 5, 7)[:, :35]),
+    ((1, 2, 9, 19, 8), "NCHW8c", "NCHW", 9, lambda x: x.transpose(0, 1, 4, 2, 3).reshape(1, 16, 9, 19)[:, :9]),
+    ((1, 2, 3, 5, 8), "NCHW8c", "NCHW", 16, lambda x: x.transpose(0, 1, 4, 2, 3).reshape(1, 16, 3, 5)),
+    ((1, 2, 3, 5, 4), "NCHW4c", "NHWC", 7, lambda x: x.transpose(0, 2, 3, 1, 4).reshape(1, 3, 5, 8)[..., :7]),
+]
+"""Of a last block that has elements beyond the extent."""
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+@pytest.mark.parametrize(("shape", "source", "destination", "extent", "oracle"), FILLED_UP)
+@pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "native"])
+def test_the_last_block_is_filled_up_and_what_fills_it_is_left_out(
+    shape, source, destination, extent, oracle, target, is_open
+):
+    values = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    axis = source.index("H")
+    size = (te.var("h"), te.var("w")) if is_open else shape[axis : axis + 2]
+    x = lw.var("x", (*shape[:axis], *size, *shape[axis + 2 :]))
+    call = lw.nn.layout_transform(x, source, destination, extent)
+    (found,) = lw.Engine(lw.compile(lw.Function([x], call), target=target, jobs=1))([values])
+    np.testing.assert_array_equal(found, oracle(values))
+    made = lw.nn.layout_transform(lw.const(values), source, destination, extent)
+    assert isinstance(made, Constant)
+    np.testing.assert_array_equal(made.value, oracle(values))
+
+
+def test_what_was_left_out_is_not_there_for_another_transform():
+    x = lw.var("x", (1, 3, 4, 4, 8))
+    plain = lw.nn.layout_transform(x, "NCHW8c", "NCHW", 20)
+    again = lw.nn.layout_transform(plain, "NCHW", "NCHW4c")
+    assert again.args == (plain,)
+    assert again.type is tensor_type((1, 5, 4, 4, 4), "float32")
+    filled = lw.nn.layout_transform(plain, "NCHW", "NCHW8c", 24)
+    assert filled.args == (plain,)
+    assert filled.type is x.type
+
+
+@pytest.mark.parametrize(
+    ("source", "destination", "extent", "message"),
+    [
+        ("NCHW8c", "NCHW", 25, "25 of C do not end in the last of the blocks of 8, which are 24"),
+        ("NCHW8c", "NCHW", 16, "16 of C do not end in the last"),
+        ("NCHW8c", "NCHW", -1, "-1 of C do not end in the last"),
+        ("NCDHW", "NCDHW4c", 8, "3 of C do not end in the last of the blocks of 4, which are 8"),
+        ("NCDHW", "NCDHW4c", 6, "3 of C do not end in the last of the blocks of 4, which are 6"),
+        ("NCHW8c", "NCHW4c", 20, "extent is of the one axis that is in blocks in one of NCHW8c and NCHW4c"),
+        ("NCDHW", "NDHWC", 3, "extent is of the one axis"),
+        ("NCHW8c", "NWC", 20, "extent is of the one axis"),
+    ],
+)
+def test_an_extent_that_does_not_end_in_the_last_block_is_told(source, destination, extent, message):
+    with pytest.raises(lw.TypeInferenceError, match=message):
+        lw.nn.layout_transform(lw.var("x", (1, 3, 4, 4, 8)), source, destination, extent)
+
+
+def test_an_extent_of_an_axis_of_open_extent_is_told():
+    x = lw.var("x", (1, te.var("c"), 4, 4))
+    with pytest.raises(lw.TypeInferenceError, match="extent is 8, but it is open how many C x has"):
+        lw.nn.layout_transform(x, "NCHW", "NCHW8c", 8)
+
+
 @pytest.mark.parametrize(("shape", "source", "destination", "oracle"), CASES)
 def test_it_is_what_numpy_makes_of_it(ops, shape, source, destination, oracle):
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)

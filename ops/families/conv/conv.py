@@ -47,6 +47,7 @@ from .byte_operands import in_words
 from .channels_last import add_channels_last
 from .definition import definition
 from .depthwise import add_depthwise, axes_of_rows
+from .filled_channels import filled_candidates
 from .filter_vectors import add_filter_vectors, filter_vector_candidates
 from .flat import add_flat
 from .int8 import add_byte_conv
@@ -112,6 +113,7 @@ def _layout_rule(call: Call, given: ValueLayout | None, target: Target) -> Itera
     yield from filter_vector_candidates(problem, given)
     yield from winograd_candidates(problem, given)
     yield from strassen_candidates(problem, given)
+    yield from filled_candidates(problem, given)
 
 
 def _register(rank: int, attrs: type[ConvAttrs]) -> Op:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from ....base.dataclass import dataclass
@@ -14,6 +15,7 @@ from ....graph.node import Call, Constant
 from ....graph.types import TensorType, Type
 from ....ir.constants import const_int
 from ....ir.expr import Expr
+from ....ir.makers import as_index
 from ....ir.open_extents import CHANNELS, MANY_ROWS
 from ....ir.simplify import simplify
 from ...definition.cost import elements
@@ -50,6 +52,21 @@ class ConvProblem:
         """The problem of a call, which tells of a constant weight."""
         x, weight, kind = (tensor_argument(t, "argument") for t in (*(a.type for a in call.args), call.type))
         return ConvProblem(call.attrs, x, weight, kind, target, isinstance(call.args[1], Constant))
+
+    def with_channels(self, channels: int, filters: int) -> ConvProblem:
+        """The problem with so many channels and filters, of plain layouts and one group."""
+
+        def of(kind: TensorType, *extents: int) -> TensorType:
+            first = kind.shape[:1] if len(extents) == 1 else ()
+            return TensorType((*first, *map(as_index, extents), *kind.shape[2:]), kind.dtype)
+
+        return replace(
+            self,
+            attrs=replace(self.attrs, channels=None),
+            x=of(self.x, channels),
+            weight=of(self.weight, filters, channels),
+            result=of(self.result, filters),
+        )
 
     # Types
 
