@@ -117,6 +117,26 @@ def test_vectors_of_16_are_one_register_wide_with_avx512():
     assert len(loop) <= 6
 
 
+@pytest.mark.parametrize(("target", "lanes"), [("skylake-avx512", 16), ("x86-64-v3", 8), ("x86-64-v2", 4)])
+def test_parts_of_what_is_stored_as_one_vector_are_registers(target, lanes):
+    """As of a row of exponentials, which are summed, and read again in a loop: as bits of an integer they were slow."""
+    A, B = (make_buffer(name, [1024 * lanes], "float32") for name in "AB")
+    S = make_buffer("S", [4 * lanes], "float32")
+    row = make_buffer("row", [4 * lanes], "float32", alignment=64)
+    i, j = index_var("i"), index_var("j")
+
+    def part(buffer, at):
+        return Load(buffer, (Ramp(at * lanes, ONE, lanes),))
+
+    fill = Store(row, (Ramp(ZERO, ONE, 4 * lanes),), Load(A, (Ramp(i * (4 * lanes), ONE, 4 * lanes),)) * 2.0)
+    total = Store(S, (Ramp(ZERO, ONE, lanes),), part(row, idx(0)) + part(row, idx(1)) + part(row, idx(2)))
+    scaled = part(row, j) * part(S, idx(0))
+    again = For(j, ZERO, idx(4), "serial", Store(B, (Ramp((i * 4 + j) * lanes, ONE, lanes),), scaled))
+    body = For(i, ZERO, idx(256), "serial", Allocate(row, seq(fill, total, again)))
+    code = compiled(PrimFunc("rows", (A, S, B), body, (S, B)), target).assembly
+    assert not re.search(r"p?extr[qd]|\bshr|movq\s+%xmm", code)
+
+
 @pytest.mark.parametrize("op", ["min", "max"])
 @pytest.mark.parametrize("swap", [False, True])
 def test_minimum_and_maximum_with_a_constant_are_one_instruction(op, swap):
