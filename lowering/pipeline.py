@@ -35,6 +35,7 @@ from .passes.promote_registers import promote_registers
 from .passes.storage_rewrite import storage_rewrite
 from .passes.unroll import unroll
 from .passes.vectorize import vectorize
+from .passes.whole_vectors import whole_vectors
 from .schedule import Schedule
 
 logger = logging.getLogger("loopwright.lowering")
@@ -59,6 +60,7 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
         ("loop_partition", lambda func: loop_partition(func, simplifier=simplify)),
         ("affine_indices", affine_indices),
         ("vectorize", lambda func: vectorize(func, simplify.facts_of(func))),
+        ("whole_vectors", lambda func: whole_vectors(func, simplify.facts_of(func))),
         ("unroll", unroll),
         ("simplify", simplify),
         ("promote_registers", lambda func: promote_registers(func, simplify.facts_of(func), max_registers=registers)),

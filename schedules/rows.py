@@ -45,12 +45,14 @@ def extent_of(shape: Sequence[Expr]) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The names of the stages of an operator, but of the output, and of those among them that fold lanes."""
+    """The names of the stages of an operator, but of the output, and of those among them that fold lanes, and how many
+    lanes these are, if there are such."""
 
     own: frozenset[str]
     lanes: frozenset[str]
     halves: frozenset[str]
     read_lanes: frozenset[str]
+    count: int | None
 
 
 def _parts(schedule: Schedule, totals: Sequence[te.Tensor], others: Sequence[te.Tensor], output: str) -> _Parts:
@@ -61,7 +63,9 @@ def _parts(schedule: Schedule, totals: Sequence[te.Tensor], others: Sequence[te.
     own = named((*others, *totals, *(part for stages in parts.values() for part in stages)))
     lanes = named(stages[0] for stages in parts.values() if stages)
     halves = named(half for stages in parts.values() for half in stages[1:])
-    return _Parts(own - {output}, lanes, halves, halves | named(total for total, stages in parts.items() if stages))
+    counts = [const_int(stages[0].shape[-1]) or 1 for stages in parts.values() if stages]
+    read_lanes = halves | named(total for total, stages in parts.items() if stages)
+    return _Parts(own - {output}, lanes, halves, read_lanes, max(counts, default=None))
 
 
 def schedule_rows(
@@ -172,7 +176,7 @@ def _schedule_inside(
 
     Gives the loop that goes through the row, and how often it does.
     """
-    outer, lanes = _vectorize(stage, axis, target, length)
+    outer, lanes = _vectorize(stage, axis, target, length, parts.count)
     if stage.name in parts.lanes:
         block, vector = stage.split(outer, factor=_sums_at_once(op, target))
         *_, row = stage.loops
@@ -222,10 +226,15 @@ def _lanes(op: ComputeOp, target: Target) -> int:
     return min(target.lanes(t.dtype) for t in op.outputs)
 
 
-def _vectorize(stage: StageView, axis: Axis, target: Target, length: int | None = None) -> tuple[LoopView, LoopView]:
+def _vectorize(
+    stage: StageView, axis: Axis, target: Target, length: int | None = None, most: int | None = None
+) -> tuple[LoopView, LoopView]:
+    """Of an open axis, vectors hold at most as many elements as ``most``, the lanes that rows are folded in."""
     op, *_ = stage.computes
     extent = const_int(axis.extent) if length is None else length
     factor = pointwise_lanes(stage, extent, target) if op.reduction is None else _lanes(op, target)
+    if extent is None and most is not None:
+        factor = min(factor, max(most, _lanes(op, target)))
     outer, lanes = stage.split(axis, factor=factor if extent is None else max(1, min(extent, factor)))
     stage.vectorize(lanes)
     return outer, lanes

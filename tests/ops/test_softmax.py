@@ -154,3 +154,14 @@ def test_rows_of_nothing_but_infinity_or_with_nan_are_nan_as_in_numpy(ops, make,
     with np.errstate(all="ignore"):
         wanted = oracle(x, 1, make is log_softmax)
     np.testing.assert_allclose(ops.apply(make, x, axis=1, native=True), wanted, rtol=1e-6, atol=1e-6)
+
+
+def test_short_rows_of_an_open_number_have_exponentials_of_one_vector():
+    """Of 64 lanes, most would be of nothing."""
+    x = lw.var("x", (dimension("n"), dimension("m")))
+    library = lw.compile(lw.Function([x], softmax(x, 1)), target="x86-64-v4", jobs=1)
+    (function,) = library.functions
+    long, short = function.loop_ir.split("    else:")
+    assert ", 64)] = exp(" in long
+    assert ", 16)] = exp(" in short
+    assert ", 64)" not in short
