@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from ...base.errors import InternalError
-from ...graph.layout import Layout
+from ...graph.layout import Layout, rearranged
 from ...graph.node import Call, Constant, Node, Var, tensor_of
 from ...graph.types import TensorType
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 from ...ops.definition.layout_rule import Filling, Packed, ValueLayout
 from ...ops.families.layout_transform import layout_transform
+from ...ops.families.select import where
 from ...ops.families.transpose import TRANSPOSE, transpose
 
 ResultLayout: TypeAlias = ValueLayout | None
@@ -56,6 +58,9 @@ def transforms_between(
     if source is not None and destination is not None and source.primal is destination.primal and not filled:
         yield partial(_transform, source=source.layout, destination=destination.layout)
         return
+    if source is not None and destination == replace(source, filling=Filling.ZEROS):
+        yield partial(_zeroed, layout=source, kind=tensor_of(value))
+        return
     if source is not None and source.layout is not source.primal:
         extent = 0 if source.filling is None else _blocked_extent(source.layout, source.extents(tensor_of(value)))
         yield partial(_transform, source=source.layout, destination=source.primal, extent=extent)
@@ -84,6 +89,15 @@ def _filled(node: Node, layout: ValueLayout) -> Node:
     extents = layout.layout.filled(layout.extents(tensor_of(node)))
     counts = [(0, (const_int(extents[name]) or 0) - have) for name, have in zip(extents, node.value.shape, strict=True)]
     return Constant(np.pad(node.value, counts, "edge"), node.name)
+
+
+def _zeroed(node: Node, layout: ValueLayout, kind: TensorType) -> Node:
+    """What is filled up with anything, filled with zeros: it stays where it is, and what computes it may do that."""
+    extents = {name: const_int(own) or 0 for name, own in layout.extents(kind).items()}
+    blocked = [extents[name] if layout.layout.factor(name) > 1 else 1 for name in layout.primal.names]
+    more = [(0, -own % layout.layout.factor(name)) for name, own in zip(layout.primal.names, blocked, strict=True)]
+    inside = rearranged(np.pad(np.ones(blocked, np.bool_), more), layout.primal, layout.layout)
+    return where(Constant(inside), node, Constant(np.zeros((), kind.dtype.to_numpy())))
 
 
 def _transform(node: Node, source: Layout, destination: Layout, extent: int = 0) -> Node:

@@ -511,17 +511,29 @@ def check_against_strict(f, x, values=None):
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("extent", [None, 20])
 @pytest.mark.parametrize(
-    ("channels", "filters", "extents"), [(64, 36, [36]), (64, 91, [91]), (61, 64, [64]), (37, 100, [40, 100])]
+    ("channels", "filters", "extent", "extents"),
+    [(64, 36, None, [36]), (64, 91, 20, [91]), (61, 64, 20, [64]), (37, 100, None, [40, 100])],
 )
-def test_channels_and_filters_that_fill_no_blocks_are_filled_up(channels, filters, extents, extent):
+def test_channels_and_filters_that_fill_no_blocks_are_filled_up(channels, filters, extent, extents):
     x = image_of(channels, extent)
     y = nn.sigmoid(nn.add(conv(x, filters, 3), weight(filters, 1, 1)))
     f = lw.Function([x], y)
     planned = plan_layouts(f, CompileSettings(TARGET)).function
     assert planned.body.type is f.body.type
     assert filled(planned) == extents
+    check_against_strict(f, x)
+
+
+def test_a_chain_of_channels_that_fill_no_blocks_stays_in_blocks():
+    """What is behind the channels becomes zeros where the next convolution reads it."""
+    x = image_of(37)
+    y = nn.exp(nn.add(conv(x, 37, 3), weight(37, 1, 1)))
+    y = nn.add(conv(y, 37, 3), y)
+    f = lw.Function([x], conv(y, 37, 3))
+    planned = plan_layouts(f, CompileSettings(TARGET)).function
+    assert len(calls(planned, "layout_transform")) == 2
+    assert len(calls(planned, "where")) == 2
     check_against_strict(f, x)
 
 
