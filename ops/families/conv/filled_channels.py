@@ -23,8 +23,8 @@ from .nchwc import blocked_candidates
 from .problem import ConvProblem
 from .winograd_weights import winograd_candidates
 
-FEWEST_VECTORS = 3
-"""Of channels, so that some of them may be zeros: of fewer a third and more would be, and copies of x take longest."""
+FEWEST_VECTORS = 2
+"""Of channels that there are: of fewer, what is filled up is too large a part, and copies take longer than sums."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,11 @@ def filled_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterat
         return
     lanes = problem.lanes
     in_blocks, out_in_blocks = (channel_block(own, lanes) for own in (problem.group_channels, problem.filters))
-    channels = problem.group_channels if in_blocks else _whole(problem.group_channels, lanes, FEWEST_VECTORS)
+    channels = problem.group_channels if in_blocks else _whole(problem.group_channels, lanes)
     filters = _whole(problem.filters, lanes)
     more_channels, more_filters = channels > problem.group_channels, filters > problem.filters
-    if not (more_channels or more_filters) or (more_channels and given is not None):
+    few = problem.group_channels < FEWEST_VECTORS * lanes
+    if few or not (more_channels or more_filters) or (more_channels and given is not None):
         return
     filled = problem.with_channels(channels, filters)
     blocked = problem.outputs is None and not (in_blocks and out_in_blocks)
@@ -66,10 +67,9 @@ def filled_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterat
         yield replace(found, arguments=arguments, result=result)
 
 
-def _whole(channels: int, lanes: int, fewest: int = 1) -> int:
-    """The channels of whole vectors, if they are ``fewest``, and of one more than half is used; else the channels."""
-    vectors = math.ceil(channels / lanes)
-    return vectors * lanes if vectors >= fewest and channels > lanes // 2 else channels
+def _whole(channels: int, lanes: int) -> int:
+    """The channels of whole vectors, unless they are half of one or less."""
+    return math.ceil(channels / lanes) * lanes if channels > lanes // 2 else channels
 
 
 def _filled(form: ValueLayout | Packed | None, problem: ConvProblem) -> ValueLayout | Packed | None:
