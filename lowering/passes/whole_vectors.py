@@ -33,8 +33,8 @@ def whole_vectors(func: PrimFunc, facts: Facts) -> PrimFunc:
             ends.setdefault(store.buffer.data, []).append(_lanes_behind(store, known))
     made: dict[Var, Buffer] = {}
     for row in rows:
-        lanes = [count for count in ends.get(row.data, [None]) if count is not None]
-        if len(lanes) == len(ends.get(row.data, ())) and max(lanes, default=0) > 0:
+        lanes = [count for count in ends[row.data] if count is not None]
+        if len(lanes) == len(ends[row.data]) and max(lanes) > 0:
             made[row.data] = replace(row, shape=(simplify(row.shape[0] + max(lanes)),))
     return with_body(func, _with_room(func.body, made)) if made else func
 
@@ -58,16 +58,17 @@ def _is_row(buffer: Buffer) -> bool:
 
 
 def _stores(stmt: Stmt, facts: Facts) -> Iterator[tuple[Store, Facts]]:
-    """The stores of a statement, each with what holds where it is."""
-    match stmt:
-        case Store():
-            yield stmt, facts
-        case For(body=body):
-            yield from _stores(body, inside_loop(facts, stmt))
-        case _:
-            for child in children(stmt):
-                if isinstance(child, Stmt):
-                    yield from _stores(child, facts)
+    """The stores of a statement, in no order, each with what holds where it is."""
+    waiting = [(stmt, facts)]
+    while waiting:
+        inside, known = waiting.pop()
+        match inside:
+            case Store():
+                yield inside, known
+            case For(body=body):
+                waiting.append((body, inside_loop(known, inside)))
+            case _:
+                waiting += ((child, known) for child in children(inside) if isinstance(child, Stmt))
 
 
 def _lanes_behind(store: Store, facts: Facts) -> int | None:
