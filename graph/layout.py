@@ -153,7 +153,7 @@ class Layout(metaclass=Interned):
         return simplify(extent // factor) if number is None else as_index(number // factor)
 
     def filled(self, extents: Mapping[str, ExprLike]) -> dict[str, Expr]:
-        """These extents, where known ones that blocks do not divide go on to whole blocks."""
+        """The extents, where known ones that blocks do not divide go on to whole blocks."""
         whole: dict[str, Expr] = {}
         for name, extent in extents.items():
             number, factor = const_int(as_index(extent)), self.factor(name)
