@@ -1,4 +1,5 @@
-"""What every test gets: a compile cache of its own, and hypothesis profiles that print how to repeat a failure."""
+"""What every test gets: a compile cache of its own, random numbers that no other test has taken some of, and hypothesis
+profiles that print how to repeat a failure."""
 
 import gc
 import logging
@@ -6,6 +7,7 @@ import os
 import sys
 
 import needed_tools
+import numpy as np
 import pytest
 from host_recorder import HostRecorder, add_options
 from hypothesis import HealthCheck, settings
@@ -72,6 +74,19 @@ def fallbacks():
     yield handler.texts
     log.removeHandler(handler)
     assert not handler.texts, f"schedules are refused: {handler.texts}"
+
+
+@pytest.fixture(autouse=True)
+def same_numbers(request):
+    """What a module's generator of random numbers, ``rng`` or ``RNG``, gives to a test does not depend on the tests
+    before it."""
+    generator = getattr(request.module, "rng", None) or getattr(request.module, "RNG", None)
+    if isinstance(generator, np.random.Generator):
+        generator.bit_generator.state = _STATES.setdefault(request.module, generator.bit_generator.state)
+
+
+_STATES = {}
+"""The states in which modules' generators were when the modules had been imported."""
 
 
 def pytest_collection_finish(session):

@@ -186,7 +186,7 @@ def test_few_tiles_of_an_open_image_are_computed_directly_whatever_was_expected(
         (found,) = engine([data])
         wanted = np.maximum(convolved(data, w, (1,) * 4) + bias, 0) if images else np.zeros((0, 64, *size))
         assert found.shape == wanted.shape
-        assert not images or error(found, wanted) < 1e-5
+        assert not images or error(found, wanted) < 1e-4  # of tiles of 6, if the machine takes such
         by_tiles[tuple(size)] = not np.array_equal(found, direct([data])[0])  # other sums round otherwise
     assert not any(by_tiles[size] for size in ((1, 1), (2, 3)))
     assert all(by_tiles[size] for size in ((57, 45), (64, 64)))
