@@ -325,12 +325,12 @@ class MemoryEmitter:
             base = add(base, _index_constant(1 - lanes))
             value, mask = self._reverse(value), None if mask is None else self._reverse(mask)
         registers = self._target.lanes(buffer.dtype)
-        if mask is not None or lanes <= registers:
+        if mask is not None or lanes <= registers or lanes % registers:
             self._store_single(buffer, base, value, mask)
             return
         # Of what is stored as one, LLVM would take a register's part out as bits of an integer.
         for begin in range(0, lanes, registers):
-            part = shuffle(self.builder, value, value, list(range(begin, min(begin + registers, lanes))))
+            part = shuffle(self.builder, value, value, list(range(begin, begin + registers)))
             self._store_single(buffer, add(base, _index_constant(begin)), part, None)
 
     def _reverse(self, value: llvm_ir.Value) -> llvm_ir.Value:

@@ -178,7 +178,8 @@ def _equated(
     if problem.differing is None or (in_branch and call.op is ASSUME_EXTENT):
         return None
     left, right = _equal_where_it_holds(call, *_differing(call, problem.differing, problem.values))
-    pairs = (pair for l in left for r in right for pair in ((l, r), _without_common_factors(l, r, given)))
+    pairs = [(l, r) for l in left for r in right]
+    pairs += [_without_common_factors(l, r, given) for l, r in pairs]
     for symbol, other in ((s, o) for l, r in pairs for s, o in ((r, l), (l, r))):
         if not isinstance(symbol, Symbol) or symbol not in given:
             continue
