@@ -6,7 +6,8 @@
 fields are made by ``attr``. ``get_op`` finds one by its name. Type relations use ``tensor_argument``, ``same_dtype``,
 ``broadcast_shapes``, ``normalize_axis`` and ``normalize_axes``; functions that make calls use ``axis_of``, ``axes_of``
 and ``per_axis``. The rules of layouts and memory give ``LayoutCandidate`` of ``ValueLayout`` and ``Packed`` arguments,
-``RunOfArgument`` and ``RunsOfResult``; ``same_layout`` and ``follow_axes`` are the usual ones of layouts.
+``RunOfArgument`` and ``RunsOfResult``; ``same_layout`` and ``follow_axes`` are the usual ones of layouts. Where blocks
+do not divide an axis, a ``ValueLayout`` has a ``Filling``.
 
 *Strategies*: ``register_strategy`` adds a function that makes an ``OpStrategy`` for a call, under conditions that are
 comparisons of extents, or made by ``clause`` and ``of_terms``. ``register_compute`` is enough for an operator with one
@@ -30,7 +31,7 @@ from .definition.arguments import axes_of, axis_of, per_axis
 from .definition.attrs import Attrs, all_non_negative, all_positive, attr, one_of, optional, positive
 from .definition.condition import Clause, clause, of_terms
 from .definition.implementation import Stages, outputs_of, wrap_compute, wrap_schedule
-from .definition.layout_rule import LayoutCandidate, Packed, ValueLayout, follow_axes, same_layout
+from .definition.layout_rule import Filling, LayoutCandidate, Packed, ValueLayout, follow_axes, same_layout
 from .definition.memory_view import RunOfArgument, RunsOfResult
 from .definition.pattern_schedules import broadcast_schedule, injective_schedule, reduce_schedule, schedule_default
 from .definition.registry import Op, OpPattern, get_op, register_op
@@ -50,6 +51,7 @@ __all__ = [
     "Attrs",
     "Call",
     "Clause",
+    "Filling",
     "LayoutCandidate",
     "Op",
     "OpPattern",

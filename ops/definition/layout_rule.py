@@ -132,9 +132,10 @@ class LayoutCandidate:
 
 LayoutRule: TypeAlias = Callable[[Call, ValueLayout | None, Target], Iterable[LayoutCandidate]]
 """The layout candidates of a call where one of its arguments is ``given`` in a layout; for None, those that the
-operator proposes by itself. What does not suit the types of arguments or result need not be left out. A rule goes by
-the types of the call's arguments, by which of them are constants, and by its attributes: calls that are equal in these
-are asked about once."""
+operator proposes by itself. What does not suit the types of arguments or result need not be left out. No rule but
+``same_layout`` is asked about a layout with a ``filling``, though each may propose one. A rule goes by the types of the
+call's arguments, by which of them are constants, and by its attributes: calls that are equal in these are asked about
+once."""
 
 
 def same_layout(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
