@@ -146,8 +146,13 @@ def layout_transform(x: Node, source: str | Layout, destination: str | Layout, e
     at once.
     """
     attrs = LayoutTransformAttrs(str(source), str(destination), extent)
-    if isinstance(x, Call) and x.op is LAYOUT_TRANSFORM and x.attrs.destination == attrs.source and not x.attrs.extent:
-        return layout_transform(x.args[0], x.attrs.source, destination, extent)
+    if (
+        isinstance(x, Call)
+        and x.op is LAYOUT_TRANSFORM
+        and x.attrs.destination == attrs.source
+        and not (extent or x.attrs.extent)
+    ):
+        return layout_transform(x.args[0], x.attrs.source, destination)
     call = LAYOUT_TRANSFORM(x, attrs=attrs)
     if attrs.source == attrs.destination:
         return x

@@ -69,6 +69,8 @@ def test_what_was_left_out_is_not_there_for_another_transform():
     again = lw.nn.layout_transform(plain, "NCHW", "NCHW4c")
     assert again.args == (plain,)
     assert again.type is tensor_type((1, 5, 4, 4, 4), "float32")
+    blocks = lw.nn.layout_transform(lw.var("x", (1, 24, 4, 4)), "NCHW", "NCHW8c")
+    assert lw.nn.layout_transform(blocks, "NCHW8c", "NCHW", 20).args == (blocks,)
     filled = lw.nn.layout_transform(plain, "NCHW", "NCHW8c", 24)
     assert filled.args == (plain,)
     assert filled.type is x.type

@@ -58,9 +58,11 @@ def filled_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterat
     blocked = problem.outputs is None and not (in_blocks and out_in_blocks)
     for found in (*(blocked_candidates(filled, given) if blocked else ()), *winograd_candidates(filled, given)):
         x, *weights = found.arguments
-        if found.result is None or (more_channels and not isinstance(x, ValueLayout)):
+        if found.result is None:
             continue
-        if more_channels and isinstance(x, ValueLayout):
+        if more_channels:
+            if not isinstance(x, ValueLayout):
+                continue
             x = replace(x, filling=Filling.ZEROS)
         arguments = (x, *(_filled(form, filled) for form in weights))
         result = replace(found.result, filling=Filling.ANY) if more_filters else found.result
