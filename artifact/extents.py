@@ -16,7 +16,7 @@ from ..base.errors import ModelError
 from ..ir.expr import Binary, Const, Dimension, Expr, Unary, Var
 from ..ir.makers import as_index, maximum, minimum
 
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
+OPERATORS: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
@@ -25,6 +25,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
     "min": min,
     "max": max,
 }
+"""What the operators of formulas compute."""
 _EXPRESSIONS: dict[str, Callable[[Expr, Expr], Expr]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -45,8 +46,8 @@ class Formula:
     right: Extent
 
     def __post_init__(self) -> None:
-        if self.op not in _OPERATORS:
-            raise ModelError(f"an extent is computed by {', '.join(_OPERATORS)}, not by {self.op!r}")
+        if self.op not in OPERATORS:
+            raise ModelError(f"an extent is computed by {', '.join(OPERATORS)}, not by {self.op!r}")
 
     def __str__(self) -> str:
         if self.op in ("min", "max"):
@@ -133,7 +134,7 @@ def evaluate(extent: Extent, dims: Mapping[str, int]) -> int:
         case str():
             return dims[extent]
         case Formula(op, left, right):
-            return _OPERATORS[op](evaluate(left, dims), evaluate(right, dims))
+            return OPERATORS[op](evaluate(left, dims), evaluate(right, dims))
 
 
 def dimensions_in(extent: Extent) -> list[str]:

@@ -159,13 +159,14 @@ class CompiledModel(BriefRepr):
 
     def dims_of(self, step: ModelStep, dims: Mapping[str, int]) -> dict[str, int]:
         """The dimensions of a step's function, of those of the model."""
-        own = zip(self.function_of(step).dims, self._extents_of(step), strict=True)
-        return {name: evaluate(extent, dims) for name, extent in own}
+        return {name: evaluate(extent, dims) for name, extent in self.extents_of(step).items()}
 
     def knows_dims_of(self, step: ModelStep, dims: Mapping[str, int]) -> bool:
         """Whether these dimensions of the model are all that those of a step's function follow from."""
-        return all(name in dims for extent in self._extents_of(step) for name in dimensions_in(extent))
+        return all(name in dims for extent in self.extents_of(step).values() for name in dimensions_in(extent))
 
-    def _extents_of(self, step: ModelStep) -> list[Extent]:
-        own = step.operands[len(step.operands) - len(self.function_of(step).dims) :]
-        return [self.numbers[slot] for slot in own]
+    def extents_of(self, step: ModelStep) -> dict[str, Extent]:
+        """What the dimensions of a step's function are, by their names, over those of the model."""
+        own = self.function_of(step).dims
+        slots = step.operands[len(step.operands) - len(own) :]
+        return {name: self.numbers[slot] for name, slot in zip(own, slots, strict=True)}

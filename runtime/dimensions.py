@@ -1,11 +1,7 @@
-"""The symbolic dimensions of a model, read off the shapes of its inputs, and what follows from them: plans of memory.
-
-Mutable: ``Plans`` keeps the plans of the shapes met last. It belongs to one executor.
-"""
+"""The symbolic dimensions of a model, read off the shapes of its inputs, and what follows: plans of memory."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 
 from ..artifact.block import RunStage
@@ -15,9 +11,6 @@ from ..artifact.model import CompiledModel
 from ..base.dataclass import dataclass
 from ..base.errors import RuntimeArgumentError
 from .arguments import MAX_BYTES
-
-MAX_PLANS = 32
-"""So many sets of shapes are remembered with their plans; the one used longest ago makes room."""
 
 Shape = tuple[int, ...]
 
@@ -33,29 +26,6 @@ class Plan:
     outputs: tuple[Shape | None, ...]
     offsets: tuple[int, ...]
     arena_bytes: int
-
-
-class Plans:
-    """The plans of a model by the shapes of its inputs."""
-
-    def __init__(self, model: CompiledModel) -> None:
-        self._model = model
-        self._plans: OrderedDict[tuple[Shape, ...], Plan] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._plans)
-
-    def plan(self, shapes: tuple[Shape, ...]) -> Plan:
-        """The plan for inputs of these shapes. Raises ``RuntimeArgumentError`` where they contradict each other."""
-        found = self._plans.get(shapes)
-        if found is None:
-            found = make_plan(self._model, shapes)
-            if len(self._plans) >= MAX_PLANS:
-                self._plans.popitem(last=False)
-            self._plans[shapes] = found
-        else:
-            self._plans.move_to_end(shapes)
-        return found
 
 
 def make_plan(model: CompiledModel, shapes: Sequence[Shape]) -> Plan:

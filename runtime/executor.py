@@ -22,13 +22,14 @@ from ..base.errors import OutOfMemoryError
 from ..base.quantities import bytes_text
 from .arena import Arena
 from .arrays import Array
-from .dimensions import MAX_PLANS, Plan, Plans, Shape, largest_arena, plan_text
+from .dimensions import Plan, Shape, largest_arena, plan_text
 from .executor_config import ExecutorConfig
 from .functions.host_call import HostCall
 from .growing_segments import GrowingSegments
 from .loaded_model import LoadedModel
 from .output_memory import KEPT_FROM, OutputMemory
 from .outputs import RunOutputs
+from .plans import MAX_PLANS, Plans
 from .presented import presentation
 from .signature import Signature, Values
 from .staged_run import StagedRun

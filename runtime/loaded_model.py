@@ -14,7 +14,7 @@ from ..codegen.jit import LoadedCode
 from .arrays import Array
 from .functions.host_call import ENTRY, HostCall, watched
 from .iterations import iteration_text
-from .memory_use import most_heap
+from .memory_use import HeapDemand
 from .stage_errors import refuse_stage
 
 _LOW = (1 << CODE_BITS) - 1
@@ -50,12 +50,15 @@ class LoadedModel:
             model.entry, objects, model.target, self.symbols, sources=[None, *(f.source for f in own)]
         )
         self._constants = constants
+        self._heap: HeapDemand | None = None
         self.entry = watched(ENTRY(self._code.address()), tuple(hosts.values()))
         self.constant_addresses = tuple(map(address_of, constants))
 
     def most_heap(self, dims: Sequence[int], threads: int) -> int:
         """The bytes that a run takes from the heap at the most, beside arena and outputs."""
-        return most_heap(self.model, dict(zip(self.model.dims, dims, strict=True)), self._functions, threads)
+        if self._heap is None:
+            self._heap = HeapDemand(self.model, self._functions)
+        return self._heap.most(dims, threads)
 
     def _hosts_of(self, function: CompiledFunction) -> Iterator[HostCall]:
         """The functions of Python that a function is, or calls."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from math import prod
 
-from ..artifact.extents import evaluate
+from ..artifact.extent_program import ExtentProgram
+from ..artifact.extents import Extent, evaluate, with_dims
 from ..artifact.function import CompiledFunction, TensorSpec
 from ..artifact.model import CompiledModel
 from ..base.aligned import ARENA_ALIGNMENT
@@ -70,28 +71,33 @@ def memory_use(
     own = {function.symbol: function for function in model.functions}
     codes = {loading.kind: own | {**loading.codes} for loading in loadings}
     code = sum(len(model.entry_object) + sum(len(f.object) for f in fs.values()) for fs in codes.values())
-    dims = dict(zip(model.dims, plan.dims, strict=True))
     return MemoryUse(
         sum(constant.nbytes for constant in model.constants),
         (max(plan.arena_bytes, largest_arena(model)) + ARENA_ALIGNMENT) * executors,
         code,
         outputs * executors,
-        sum(most_heap(model, dims, loading.codes, loading.threads) for loading in loadings),
+        sum(HeapDemand(model, loading.codes).most(plan.dims, loading.threads) for loading in loadings),
     )
 
 
-def most_heap(
-    model: CompiledModel, dims: Mapping[str, int], codes: Mapping[str, CompiledFunction], threads: int
-) -> int:
-    """The bytes that the kernel which takes most takes from the heap, of those whose dimensions are known; ``codes``
-    stand for functions by symbol."""
-    most = 0
-    for step in model.steps:
-        function = codes.get(step.symbol) or model.function_of(step)
-        if (function.heap_once != 0 or function.heap_each != 0) and model.knows_dims_of(step, dims):
-            known = model.dims_of(step, dims)
-            most = max(most, evaluate(function.heap_once, known) + threads * evaluate(function.heap_each, known))
-    return most
+class HeapDemand:
+    """The bytes that kernels take from the heap; ``codes`` stand for functions by symbol. ``most(dims, threads)`` are
+    those of the kernel which takes most, of those whose dimensions are known, for values of the model's ``dims``."""
+
+    def __init__(self, model: CompiledModel, codes: Mapping[str, CompiledFunction]) -> None:
+        known = dict.fromkeys(model.dims, 0)
+        found: dict[tuple[Extent, Extent], None] = {}
+        for step in model.steps:
+            function = codes.get(step.symbol) or model.function_of(step)
+            if (function.heap_once != 0 or function.heap_each != 0) and model.knows_dims_of(step, known):
+                own = model.extents_of(step)
+                found[with_dims(function.heap_once, own), with_dims(function.heap_each, own)] = None
+        self._program = ExtentProgram([extent for pair in found for extent in pair], model.dims)
+
+    def most(self, dims: Sequence[int], threads: int) -> int:
+        """The most bytes at once, with so many threads."""
+        numbers = self._program(dims)
+        return max(map(lambda once, each: once + threads * each, numbers[::2], numbers[1::2]), default=0)
 
 
 def _input_shapes(model: CompiledModel, shapes: Mapping[str, object]) -> list[tuple[int, ...]]:

@@ -2,7 +2,9 @@
 
 import random
 
+from loopwright.artifact import repeated_plan
 from loopwright.artifact.memory_plan import Lifetime, plan_memory
+from loopwright.artifact.repeated_plan import RepeatedPlan
 
 
 def test_values_that_never_live_together_share_memory():
@@ -23,9 +25,36 @@ def test_random_plans_keep_living_values_apart():
             first = rng.randint(0, 10)
             values[k] = Lifetime(rng.randint(0, 500), first, first + rng.randint(0, 5))
         offsets, size = plan_memory(values)
-        for a, la in values.items():
-            assert offsets[a] % 64 == 0
-            assert offsets[a] + la.size <= size
-            for b, lb in values.items():
-                if a < b and la.overlaps(lb) and la.size and lb.size:
-                    assert offsets[a] + la.size <= offsets[b] or offsets[b] + lb.size <= offsets[a]
+        check(values, offsets, size)
+
+
+def check(values, offsets, size):
+    """No two values share memory during a step."""
+    for a, la in values.items():
+        assert offsets[a] % 64 == 0
+        assert offsets[a] + la.size <= size
+        for b, lb in values.items():
+            if a < b and la.overlaps(lb) and la.size and lb.size:
+                assert offsets[a] + la.size <= offsets[b] or offsets[b] + lb.size <= offsets[a]
+
+
+def test_plans_for_other_sizes_of_the_same_values_keep_them_apart(monkeypatch):
+    exact = []
+    monkeypatch.setattr(repeated_plan, "plan_memory", lambda values: exact.append(1) or plan_memory(values))
+    rng = random.Random(11)
+    for _ in range(40):
+        lives = [(first, first + rng.randint(0, 5)) for first in (rng.randint(0, 10) for _ in range(15))]
+        plan = RepeatedPlan(lives)
+        for _ in range(10):
+            values = {k: Lifetime(rng.choice([0, 1, 64, 100, 5000]), *life) for k, life in enumerate(lives)}
+            offsets, size = plan.place([value.size for value in values.values()])
+            check(values, offsets, size)
+            assert size <= 1.1 * plan_memory(values)[1]
+    assert len(exact) < 400
+    exact.clear()
+    plan = RepeatedPlan(lives := [(0, 1), (1, 2), (2, 4), (1, 4), (4, 5)])
+    for n in range(1, 300):
+        values = {k: Lifetime(s, *lives[k]) for k, s in enumerate([n * 40, 512, n * 80, n, 300])}
+        assert plan.place([value.size for value in values.values()])[1] <= plan_memory(values)[1]
+    assert len(exact) < 20
+    assert RepeatedPlan([]).place([]) == ([], 0)

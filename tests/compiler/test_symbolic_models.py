@@ -8,7 +8,7 @@ from loopwright import te
 from loopwright.artifact.options import CodegenOptions
 from loopwright.compiler.model.compile_model import compile_model
 from loopwright.compiler.settings import CompileSettings
-from loopwright.runtime.dimensions import MAX_PLANS
+from loopwright.runtime.plans import MAX_PLANS
 
 RNG = np.random.default_rng(5)
 N, H, W = te.var("N"), te.var("H"), te.var("W")
