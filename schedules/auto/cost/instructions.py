@@ -55,7 +55,8 @@ class BodyWork:
     """What is done in an iteration on average: vector ``operations``, ``loads``, ``stores``, other ``instructions``,
     and the ``chain`` of cycles that the next one waits. ``products`` and ``sums`` are those of the operations for which
     a core has half as many units, each as often as those are busy. ``kept`` are vectors that want a register at one
-    time, and ``accesses`` how often the units that load and store are busy with one of them. Mutable."""
+    time, ``summed`` of them sums, and ``accesses`` how often the units that load and store are busy with one of them.
+    Mutable."""
 
     operations: float = 0.0
     products: float = 0.0
@@ -65,6 +66,7 @@ class BodyWork:
     instructions: float = 0.0
     chain: float = 0.0
     kept: float = 0.0
+    summed: float = 0.0
     accesses: float = 1.0
 
     def busy(self, operations: float) -> None:
@@ -74,12 +76,14 @@ class BodyWork:
         self.sums += operations
 
     def cycles(self, registers: int) -> float:
-        """Cycles of an iteration: what is the scarcest; vectors that find no register go to the stack and back."""
+        """Cycles of an iteration: what is the scarcest; vectors that find no register go to the stack and back, and
+        sums, which each iteration wants where they were, are moved around."""
         spilled = max(0.0, self.kept - registers) * self.accesses
         loads, stores = self.loads + spilled, self.stores + spilled
         issued = (self.operations + loads + stores + self.instructions) / CORE.issued
         computed = max(self.operations, self.products, self.sums) / CORE.full_rate
-        return max(computed, loads / CORE.loads, stores, issued, self.chain) + CORE.loop_cycles
+        cycles = max(computed, loads / CORE.loads, stores, issued, self.chain) + CORE.loop_cycles
+        return cycles * CORE.moved_sums if spilled and self.summed else cycles
 
 
 def work_of(root: LoopNode, target: Target) -> dict[LoopNode, BodyWork]:
@@ -112,13 +116,13 @@ class _Counter:
                 self._expression(e, node, runs)
             self._statement(stmt, node, runs)
         own.chain = max(own.chain, self._chain(node))
-        sums = sum(
+        own.summed = sum(
             self._vectors(buffer.dtype) * (const_int(buffer.shape[0]) or 1)
             for loop in node.around()
             for buffer in loop.registers.values()
             if buffer.data in node.written
         )
-        own.kept = sums + self._waiting(node)
+        own.kept = own.summed + self._waiting(node)
 
     def _waiting(self, node: LoopNode) -> float:
         """How many vectors, but for the sums, wait for their last use at one time, where the parts of expressions are

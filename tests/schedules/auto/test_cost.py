@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from loopwright.schedules.auto.cost.instructions import work_of
 from loopwright.schedules.auto.cost.nest import loop_tree
 from loopwright.schedules.auto.cost.predict import predict
 from loopwright.schedules.auto.cost.samples import POINTS, evaluate
+from loopwright.schedules.machine import CORE
 
 TARGET = lw.resolve_target("llvm -mcpu=x86-64-v3 -threads=4")
 
@@ -64,6 +66,19 @@ def test_tiles_beat_single_sums_and_tiles_that_registers_do_not_hold():
     good, single, large = (cycles(tiled(C, *size), A, B, C).computing for size in ((4, 3), (1, 1), (12, 3)))
     assert good < single
     assert good < large
+
+
+@pytest.mark.parametrize(("rows", "vectors", "fits"), [(4, 3, True), (6, 2, True), (5, 3, False), (7, 2, False)])
+def test_a_loop_whose_sums_find_no_registers_takes_half_as_long_again(rows, vectors, fits):
+    A, B, C = product(n=2 * rows, m=16 * vectors)
+    s = tiled(C, rows, vectors, parallel=False)
+    assembly = lw.build(s, [A, B, C], target=TARGET).assembly
+    assert bool(re.search(r"vmovups\s+%ymm\d+, -?\d*\(%rsp\)", assembly)) == (not fits)
+    work = innermost_work(s, A, B, C)
+    assert (work.kept <= TARGET.vector_registers) == fits
+    fmas = rows * vectors
+    least = fmas / CORE.full_rate + CORE.loop_cycles
+    assert work.cycles(TARGET.vector_registers) == pytest.approx(least if fits else 1.5 * least)
 
 
 def innermost_work(schedule, *args):
