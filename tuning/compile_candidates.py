@@ -28,9 +28,8 @@ def compile_candidates(job: Mapping[str, Any]) -> Iterator[Answer]:
     yield {}
     for item in job["items"]:
         found = _known(item["graph"], item["key"])
-        if found is None:
-            detail = "the worker has other operators, strategies or targets registered"
-            yield {"kind": OutcomeKind.FOREIGN.value, "detail": detail}
+        if isinstance(found, str):
+            yield {"kind": OutcomeKind.FOREIGN.value, "detail": found}
             continue
         try:
             yield _compiled(item["key"], *found, item["candidate"])
@@ -41,14 +40,15 @@ def compile_candidates(job: Mapping[str, Any]) -> Iterator[Answer]:
 
 
 @lru_cache(maxsize=1)
-def _known(graph: bytes, key: str) -> tuple[Function, CompileSettings] | None:
-    """The function and the settings of an item; None where they are not what they are to who asks."""
+def _known(graph: bytes, key: str) -> tuple[Function, CompileSettings] | str:
+    """The function and the settings of an item; where they are not what they are to who asks, what differs."""
     try:
         function, settings = pickle.loads(graph)
-        known = function_key(function, settings) == key
-    except (LoopwrightError, ImportError, AttributeError):  # an operator, or its attributes
-        return None
-    return (function, settings) if known else None
+        if function_key(function, settings) == key:
+            return function, settings
+    except (LoopwrightError, ImportError, AttributeError) as error:  # an operator, or its attributes
+        return f"the worker has other operators registered: {_first_line(error)}"
+    return "the worker has other operators, strategies or targets registered"
 
 
 def _compiled(key: str, function: Function, settings: CompileSettings, candidate: Mapping[str, Any] | None) -> Answer:

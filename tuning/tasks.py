@@ -111,7 +111,7 @@ def why_none(graph: Function, settings: CompileSettings, only: Collection[str]) 
     others = sorted({task.call.op.name for task in tasks_of(graph, settings)}) if only else []
     if others:
         return f"nothing is tuned: there are tasks of {', '.join(others)}, and none of {', '.join(only)}"
-    return "nothing is tuned: each operator has open dimensions, or one way to be computed"
+    return "nothing is tuned: each operator has open dimensions, which shapes would fix, or one way to be computed"
 
 
 def _functions(graph: Function, settings: CompileSettings) -> Iterator[Function]:

@@ -43,6 +43,19 @@ def test_python_dash_m_prints_the_version(tmp_path):
     assert _run(["-m", "loopwright", "--version"], tmp_path) == f"loopwright {loopwright.__version__}\n"
 
 
+def test_the_package_of_operators_registers_them_all(tmp_path):
+    program = """
+import importlib, pkgutil
+import loopwright.ops as ops
+from loopwright.ops.definition.registry import all_ops
+first = {op.name for op in all_ops()}
+for found in pkgutil.walk_packages(ops.__path__, "loopwright.ops."):
+    importlib.import_module(found.name)
+print(*sorted({op.name for op in all_ops()} - first))
+"""
+    assert _run(["-c", program], tmp_path) == "\n"
+
+
 def test_a_name_imports_what_it_needs_when_it_is_asked_for(tmp_path):
     program = """
 import sys

@@ -150,6 +150,15 @@ def test_a_worker_that_lacks_an_operator_refuses(task):
     assert "other operators, strategies or targets" in found["detail"]
 
 
+def test_a_worker_says_which_operator_it_lacks(task):
+    job = compile_job(task.uses[0].function, task.settings, [None], 60.0)
+    (item,) = job["items"]
+    graph = item["graph"].replace(b"\x09nn.matmul", b"\x09nn.marmul")
+    (found,) = run_job({**job, "items": [{**item, "graph": graph}]})["answers"]
+    assert found["kind"] == "foreign worker"
+    assert found["detail"] == "the worker has other operators registered: there is no operator 'nn.marmul'"
+
+
 # Workers.
 
 
