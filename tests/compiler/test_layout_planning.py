@@ -525,6 +525,14 @@ def test_channels_and_filters_that_fill_no_blocks_are_filled_up(channels, filter
     check_against_strict(f, x)
 
 
+def test_filters_that_fill_halves_of_vectors_are_filled_up_in_images_of_open_sizes():
+    """Small images are parts of vectors, too, if vectors hold positions."""
+    x = image_of(364)
+    f = lw.Function([x], nn.relu(nn.conv2d(x, weight(364, 364, 1, 1))))
+    assert filled(plan_layouts(f, CompileSettings(TARGET)).function) == [364]
+    check_against_strict(f, x)
+
+
 def test_a_chain_of_channels_that_fill_no_blocks_stays_in_blocks():
     """What is behind the channels becomes zeros where the next convolution reads it."""
     x = image_of(37)

@@ -42,12 +42,12 @@ class FilledUp:
 
 def filled_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterator[LayoutCandidate]:
     """The layout rule: the candidates in blocks of a convolution of one group with some channels and filters more, so
-    that they fill vectors. Where they fill halves of vectors, or all positions are known, so that vectors may hold
-    positions as well, that is for Winograd's algorithm alone."""
+    that they fill vectors. Where all positions are known, so that vectors may hold positions as well, that is for
+    Winograd's algorithm alone."""
     if not (problem.constant_weight and problem.is_plain and problem.has_plain_kernel and problem.attrs.groups == 1):
         return
     lanes = problem.lanes
-    in_blocks, out_in_blocks = (channel_block(own, lanes) for own in (problem.group_channels, problem.filters))
+    in_blocks = channel_block(problem.group_channels, lanes)
     channels = problem.group_channels if in_blocks else _whole(problem.group_channels, lanes)
     filters = _whole(problem.filters, lanes)
     more_channels, more_filters = channels > problem.group_channels, filters > problem.filters
@@ -55,8 +55,8 @@ def filled_candidates(problem: ConvProblem, given: ValueLayout | None) -> Iterat
     if few or not (more_channels or more_filters) or (more_channels and given is not None):
         return
     filled = problem.with_channels(channels, filters)
-    blocked = problem.outputs is None and not (in_blocks and out_in_blocks)
-    for found in (*(blocked_candidates(filled, given) if blocked else ()), *winograd_candidates(filled, given)):
+    is_open = problem.outputs is None
+    for found in (*(blocked_candidates(filled, given) if is_open else ()), *winograd_candidates(filled, given)):
         x, *weights = found.arguments
         if found.result is None:
             continue
