@@ -6,7 +6,8 @@ A transpose that turns rows, or a change of layout that makes rows of blocks: on
 are turned in registers; in another function's each lane of a vector is read from another row.
 Pixels that are interleaved out of channels: only their own schedule does that in registers.
 All that moves or broadcasts elements, before a reshape that does not keep rows whole: each lane of a vector is divided
-to find its row. Written first, the reshape needs no code.
+to find its row. Written first, the reshape needs no code. Where rows are open, what moves elements along axes that the
+reshape makes a row of: a row of them is no run of an argument.
 
 The limits are measured: rows of 2 to 16 pieces of 1 to 100 elements, transposes of 25,000 to 400,000 elements, and 14
 movements of 150,000, read by each kind of operator.
@@ -18,17 +19,18 @@ import math
 from collections.abc import Sequence
 
 from ...graph.layout import Layout
-from ...graph.node import Call, tensor_of
+from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType
-from ...ir.constants import const_int
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
 from ...ir.open_extents import LONG as LONG_EXTENT
 from ...ops.definition.registry import OpPattern, get_op, op_of
 from ...ops.families.concatenate import CONCATENATE
 from ...ops.families.layout_transform import LAYOUT_TRANSFORM
+from ...ops.families.reshape import RESHAPE, groups_of_axes
 from ...ops.families.space_depth import DEPTH_TO_SPACE, is_interleaved
 
-TAKE, RESHAPE, TRANSPOSE = get_op("take"), get_op("reshape"), get_op("transpose")
+TAKE, TRANSPOSE = get_op("take"), get_op("transpose")
 FEW_ELEMENTS = 1024
 """A result of fewer is computed as it is read, in less time than the call of another function takes."""
 FEW_PIECES, FEW_TURNED, FEW_SUMMED = 5, 7, 8
@@ -55,7 +57,7 @@ def why_written_first(call: Call, reader: Call) -> str | None:
         return f"{reader.op.name} would read each element of {call.op.name} from another block"
     if call.op is DEPTH_TO_SPACE and is_interleaved(call.attrs):
         return f"{reader.op.name} would read each element of {call.op.name} from another channel"
-    if reader.op is RESHAPE and _changes_rows(reader) and _is_moved(call):
+    if reader.op is RESHAPE and ((_changes_rows(reader) and _is_moved(call)) or _joins_moved(call, reader)):
         return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"
     return None
 
@@ -82,9 +84,39 @@ def _changes_rows(reshape: Call) -> bool:
     return before is not None and after is not None and before != after
 
 
+def _joins_moved(call: Call, reshape: Call) -> bool:
+    """Whether a reshape makes rows of several axes, of which some are open, and a call moves or broadcasts elements
+    along them."""
+    before, made = tensor_of(reshape.args[0]).shape, tensor_of(reshape).shape
+    joined = next((old for old, _ in reversed(groups_of_axes(before, made)) if _several(_at(before, old))), range(0))
+    row = _several(_at(before, joined))
+    if len(row) < 2 or None not in map(const_int, row) or tensor_of(call).ndim != len(before):
+        return False
+    if call.op is CONCATENATE:
+        return call.attrs.axis in joined
+    if call.op is TRANSPOSE:
+        return any(call.attrs.axes[axis] != axis for axis in joined)
+    op = op_of(call)
+    if op.pattern is OpPattern.INJECTIVE:
+        moves = bool(call.args) and isinstance(call.args[0].type, TensorType) and op.memory_view(call) is None
+        return moves and not _are_equal(_row_of(call.args[0], joined, len(before)), row)
+    rows = [_row_of(argument, joined, len(before)) for argument in call.args]
+    return op.pattern is OpPattern.BROADCAST and any(other and not _are_equal(other, row) for other in rows)
+
+
 def _several(shape: Sequence[Expr]) -> list[Expr]:
     """The extents of more than one element."""
     return [extent for extent in shape if const_int(extent) != 1]
+
+
+def _at(shape: Sequence[Expr], axes: range) -> Sequence[Expr]:
+    return shape[axes.start : axes.stop]
+
+
+def _row_of(argument: Node, axes: range, rank: int) -> Sequence[Expr]:
+    """The extents of an argument, as it is broadcast to a rank, of some axes, but for those of one element."""
+    shape = (*[ONE] * (rank - tensor_of(argument).ndim), *tensor_of(argument).shape)
+    return _several(_at(shape, axes))
 
 
 def _is_moved(call: Call) -> bool:

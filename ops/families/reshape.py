@@ -75,7 +75,7 @@ def _shown(extents: Sequence[Expr]) -> str:
     return f"({', '.join(map(str, extents))})"
 
 
-def _groups(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[range, range]]:
+def groups_of_axes(old: Sequence[Expr], new: Sequence[Expr]) -> list[tuple[range, range]]:
     """The shortest runs of axes of both shapes with the same product, in order: each is flattened by itself."""
     groups: list[tuple[range, range]] = []
     a = b = 0
@@ -105,7 +105,7 @@ def _read_reshaped(x: te.Tensor, shape: tuple[Expr, ...], indices: tuple[Any, ..
     if empty is not None:  # nothing is read; division by an extent of 0 must not be written down all the same
         return x[tuple(empty if const_int(e) == 0 else ZERO for e in x.shape)]
     read: list[Expr] = []
-    for old, new in _groups(x.shape, shape):
+    for old, new in groups_of_axes(x.shape, shape):
         number = ravel_index([at[k] for k in new], [shape[k] for k in new])
         read += unravel_index(number, [x.shape[k] for k in old])
     return element_of(x, read)

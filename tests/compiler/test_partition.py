@@ -170,6 +170,34 @@ def test_what_moves_elements_is_written_before_a_reshape_that_does_not_keep_rows
     np.testing.assert_array_equal(found, wanted.reshape(found.shape))
 
 
+OPEN_MOVES = {
+    "concatenate": (lambda x: nn.concatenate([x, nn.negative(x)], 1), True, False),
+    "strided_slice": (lambda x: nn.strided_slice(x, [1], [1 << 40], [3]), True, True),
+    "pad": (lambda x: nn.pad(x, [0, 0, 1, 0], [0, 0, 1, 0]), True, True),
+    "repeat": (lambda x: nn.repeat(x, 2, axis=3), True, True),
+    "transpose": (lambda x: nn.transpose(x, (1, 0, 2, 3)), True, False),
+    "add": (lambda x: nn.add(x, lw.const(np.arange(8, dtype=np.float32).reshape(8, 1, 1))), True, False),
+    "relu": (nn.relu, False, False),
+}
+
+
+@pytest.mark.parametrize("before", OPEN_MOVES)
+@pytest.mark.parametrize("whole", [True, False], ids=["all", "images"])
+def test_what_moves_elements_along_open_axes_is_written_before_a_reshape_that_joins_these(before, whole):
+    """Else each element would be divided by open extents. What is elementwise or moves whole images keeps its place."""
+    height, width = te.var("h"), te.var("w")
+    x = lw.var("x", (2, 8, height, width))
+    move, apart_from_all, apart_from_images = OPEN_MOVES[before]
+    moved = move(x)
+    body = nn.reshape(moved, (-1,) if whole else (0, 0, -1))
+    apart = apart_from_all if whole else apart_from_images
+    assert (names(body, params=[x])[-1] == "reshape") == apart
+    given = np.random.default_rng(0).random((2, 8, 30, 41), np.float32)
+    (wanted,) = lw.Engine(lw.compile(Function([x], moved)))(given)
+    (found,) = lw.Engine(lw.compile(Function([x], body)))(given)
+    np.testing.assert_array_equal(found, wanted.reshape(found.shape))
+
+
 def test_two_complex_operators_never_share_a_function():
     body = nn.add(nn.matmul(X, W), nn.matmul(Y, W))
     assert sorted(names(body)) == ["nn_matmul", "nn_matmul_add"]
