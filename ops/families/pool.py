@@ -152,14 +152,15 @@ def _add_separable(
         kind = tensor_argument(result, "result")
         return plan.compute(inputs[0], kind, make(attrs, inputs[0], kind))
 
-    short_windows, cost = clause("short windows", plan.has_short_windows), plan.cost(x, kind)
+    served = [clause("short windows", plan.has_short_windows), clause("images around rows", plan.row > 0)]
+    cost = plan.cost(x, kind)
     if plan.along_rows and outputs is None and lanes >= 2 * SHORT_ROW:
         short = replace(plan, lanes=SHORT_ROW)  # before what costs as much
-        with strategy.specialized(short_windows, clause("short rows", kind.shape[plan.row] <= SHORT_ROW)):
+        with strategy.specialized(*served, clause("short rows", kind.shape[plan.row] <= SHORT_ROW)):
             strategy.add_implementation(
                 compute, short.schedule, "pool.separable_short_rows", keeps_order=False, cost=cost
             )
-    with strategy.specialized(short_windows):
+    with strategy.specialized(*served):
         strategy.add_implementation(compute, plan.schedule, "pool.separable", keeps_order=False, cost=cost)
 
 

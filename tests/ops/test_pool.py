@@ -117,6 +117,25 @@ def test_global_pools_keep_the_layout_of_x(ops, layout, native):
         np.testing.assert_allclose(ops.apply(make, a, layout=layout, native=native), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("is_open", [True, False], ids=["open", "known"])
+@pytest.mark.parametrize("layout", ["WNC", "WHNC"])
+def test_rows_may_be_the_outermost_axis(layout, is_open):
+    sizes = {"W": 9, "H": 6, "N": 2, "C": 20}
+    shape = [sizes[axis] for axis in layout]
+    x = lw.var("x", [dimension(axis.lower()) for axis in layout] if is_open else shape)
+    rank = len(layout) - 2
+    case = (3,) * rank, (1,) * rank, (1,) * rank * 2, (1,) * rank, False
+    library = lw.compile(lw.Function([x], lw.nn.max_pool(x, layout=layout, **named(*case))))
+    assert all(candidate.refused is None for f in library.functions for c in f.choices for candidate in c.candidates)
+    a = rng.normal(size=shape).astype(np.float32)
+    wanted = windows.pool(
+        windows.rearranged(a, layout, "NCHW"[: rank + 2] if rank > 1 else "NCW"), *case, poolings()["max"][2]
+    )
+    np.testing.assert_allclose(
+        lw.Engine(library)([a])[0], windows.rearranged(wanted, "NCHW" if rank > 1 else "NCW", layout)
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "layout", "x"),
     [
