@@ -22,12 +22,15 @@ from ...ops.families import pad as padding
 from ...ops.families.assume_extent import assume_extent
 from ...ops.families.open_extents import open_slice
 from ...ops.families.split_part import split_evenly
+from ...te.compute import MAX_EXTENT
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..reshaping import reshape_to
 from ..run_time_broadcast import may_meet_number_as_one
 from . import run_time_axes, run_time_operands
+
+INT_MAX = 2**31 - 1
 
 
 @converter("Reshape", 1)
@@ -141,7 +144,7 @@ def _split(node: OnnxNode, sections: Sequence[int] | None) -> Sequence[Node]:
 
 @converter("Slice", 1)
 def _slice_1(node: OnnxNode) -> Node:
-    return slicing.strided_slice(node[0], node.required_ints("starts"), node.required_ints("ends"), node.ints("axes"))
+    return _sliced(node, node.required_ints("starts"), node.required_ints("ends"), node.ints("axes"), None)
 
 
 @converter("Slice", 10, 11, 13)
@@ -149,7 +152,18 @@ def _slice(node: OnnxNode) -> Node:
     if not node.is_known(1, 2, 3, 4):
         return run_time_operands.sliced(node)
     starts, ends = node.extents(1, "starts"), node.extents(2, "ends")
-    axes, steps = node.constant_ints(3, "axes"), node.constant_ints(4, "steps")
+    return _sliced(node, starts, ends, node.constant_ints(3, "axes"), node.constant_ints(4, "steps"))
+
+
+def _sliced(
+    node: OnnxNode,
+    starts: Sequence[int | Expr],
+    ends: Sequence[int | Expr],
+    axes: Sequence[int] | None,
+    steps: Sequence[int] | None,
+) -> Node:
+    """A slice by numbers, and by formulas over open extents."""
+    starts, ends = (_far_as_ends(node, indices, axes) for indices in (starts, ends))
     first, last = ([e for e in given if isinstance(e, int)] for given in (starts, ends))
     if len(first) == len(starts) and len(last) == len(ends):
         return slicing.strided_slice(node[0], first, last, axes, steps)
@@ -164,6 +178,24 @@ def _slice(node: OnnxNode) -> Node:
         else:
             made = _open_slice(node, made, normalize_axis(axis, node.rank), as_index(start), as_index(end), step)
     return made
+
+
+def _far_as_ends(node: OnnxNode, indices: Sequence[int | Expr], axes: Sequence[int] | None) -> Sequence[int | Expr]:
+    """Indices of a slice. Along open axes ``INT_MAX`` and what is beyond stand for the end, whatever the extent, as the
+    standard has it, and ``INT_MIN`` for the beginning; exporters write those of int32 too."""
+    shape = node.type().shape
+    along = range(len(indices)) if axes is None else axes
+    open_axes = {axis for axis, extent in enumerate(shape) if const_int(extent) is None}
+    open_axes |= {axis - len(shape) for axis in open_axes}
+    if len(along) != len(indices):
+        return indices
+    return [_far_as_end(index) if axis in open_axes else index for index, axis in zip(indices, along, strict=True)]
+
+
+def _far_as_end(index: int | Expr) -> int | Expr:
+    if not isinstance(index, int) or abs(index) < INT_MAX:
+        return index
+    return slicing.END if index > 0 else -slicing.END
 
 
 def _in_range(index: int | Expr) -> int | Expr:
@@ -184,7 +216,7 @@ def _open_slice(node: OnnxNode, x: Node, axis: int, start: Expr, end: Expr, step
 def _clamped(index: Expr, extent: Expr, facts: Facts) -> Expr:
     """An index of a slice as it counts from the beginning, within an axis."""
     number = const_int(index)
-    if number is not None and abs(number) >= slicing.END:
+    if number is not None and abs(number) >= MAX_EXTENT:
         return extent if number > 0 else ZERO
     if prove(index >= 0, facts):
         return simplify(minimum(index, extent), facts)

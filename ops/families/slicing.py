@@ -16,6 +16,7 @@ from ...ir.expr import Expr
 from ...ir.facts import nonnegative
 from ...ir.makers import as_index, maximum, minimum
 from ...ir.simplify import simplify
+from ...te.compute import MAX_EXTENT
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, integer_list, naming
 from ..definition.attrs import Attrs, attr
@@ -29,7 +30,8 @@ from ..definition.strategy import register_compute
 GROUP = OpGroup.PARTS
 
 END = (1 << 62) - 1
-"""As an end: to the end of the axis, whatever its extent; minus it: to its beginning, for a negative step."""
+"""As an end: to the end of the axis, whatever its extent; minus it: to its beginning, for a negative step. So is what
+is beyond ``MAX_EXTENT``, since no axis is as long."""
 
 
 def _no_zero(steps: tuple[int, ...]) -> str | None:
@@ -48,19 +50,19 @@ class StridedSliceAttrs(Attrs):
 
 def _resolve(extent: Expr, start: int, end: int, step: int) -> tuple[Expr, Expr]:
     """First index and number of elements, as numpy resolves a slice of an axis."""
-    if start == 0 and end >= END and step == 1:
+    if start == 0 and end >= MAX_EXTENT and step == 1:
         return ZERO, extent
     low, high = (ZERO, extent) if step > 0 else (as_index(-1), extent - ONE)
 
     def clamp(index: int) -> Expr:
-        if index <= -END or index >= END:
+        if abs(index) >= MAX_EXTENT:
             return low if index < 0 else high
         return minimum(maximum(extent + index if index < 0 else as_index(index), low), high)
 
     first, last = clamp(start), clamp(end)
-    if step > 0 and 0 <= start < END and const_int(extent) is None:
+    if step > 0 and 0 <= start < MAX_EXTENT and const_int(extent) is None:
         # A range of no elements may begin anywhere, and end before: without clamps these are simple formulas.
-        first, last = as_index(start), extent + end if -END < end < 0 else last
+        first, last = as_index(start), extent + end if -MAX_EXTENT < end < 0 else last
     span = last - first if step > 0 else first - last
     count = maximum((span + (abs(step) - 1)) // abs(step), 0)
     facts = nonnegative(free_vars(extent)).with_condition(extent >= 0)

@@ -487,6 +487,30 @@ def test_extents_meet_numbers_that_no_extent_is_as_large_as(nodes):
         np.testing.assert_array_equal(compiled([floats(5)])[0], reference.run(None, {"x": floats(5)})[0])
 
 
+@pytest.mark.parametrize("far", [2**31 - 1, 2**47 + 1, 1 << 60, 2**63 - 1])
+@pytest.mark.parametrize(("start", "step"), [(1, 1), (0, 2), (-1, -1)])
+def test_slices_end_where_an_open_axis_does(far, start, step):
+    """What exporters write for the end is in no extent, so that what reads the slice may compute with it."""
+    made = model(
+        [
+            node("Slice", "x start end axis step", "part"),
+            node("Resize", "part none scales", "z", mode="linear", coordinate_transformation_mode="asymmetric"),
+        ],
+        {"x": (FLOAT, ["n", "w"])},
+        ["z"],
+        {
+            "start": np.array([start]),
+            "end": np.array([far if step > 0 else -far]),
+            "axis": np.array([1]),
+            "step": np.array([step]),
+            "none": np.array([], np.float32),
+            "scales": np.array([1, 2], np.float32),
+        },
+    )
+    compiled = agrees(made, *({"x": floats(3, w)} for w in (9, 2, 17)))
+    assert "2147483647" not in str(compiled.library.functions[-1].loop_ir)
+
+
 @pytest.mark.parametrize("value", [0, 3])
 @pytest.mark.parametrize("inputs", ["n", "n m", "n two m"])
 def test_the_places_of_one_number_everywhere_are_counted_when_the_model_is_compiled(inputs, value):
