@@ -14,6 +14,7 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
+from ...ir.interval import Bound, interval_of
 from ...ir.makers import as_index
 from ...ir.row_major import ravel_index, unravel_index
 from ...ir.simplify import simplify
@@ -85,10 +86,11 @@ class AxisRuns:
         """How long the runs of the result are, as far as is known."""
         return [const_int(simplify(math.prod(_extents(result, run), start=ONE))) for run in self.runs]
 
-    def sides(self, result: TensorType) -> tuple[int | None, int | None]:
-        """How long the rows of the source and those of the result are, as far as is known."""
-        lengths = dict(zip(self.runs, self.lengths(result), strict=True))
-        return lengths[self.in_source[-1]], lengths[self.runs[-1]]
+    def sides(self, result: TensorType) -> tuple[Bound, Bound]:
+        """How long the rows of the source and those of the result are at most, as far as is known."""
+        rows = (_extents(result, run) for run in (self.in_source[-1], self.runs[-1]))
+        first, second = (interval_of(simplify(math.prod(extents, start=ONE))).high for extents in rows)
+        return first, second
 
     def compute(self, attrs: TransposeAttrs, inputs: Tensors, result: Type) -> RearrangedStages:
         """The definition, of a source whose runs are axes: it is inlined."""

@@ -63,3 +63,16 @@ def test_pieces_of_one_element_are_no_hindrance(count, axis, order):
     given = [np.random.default_rng(k).random((3, 33, 1, 1, 261), np.float32) for k in range(count)]
     (found,) = lw.Engine(library)(given)
     np.testing.assert_array_equal(found, np.concatenate(given, axis).transpose(order))
+
+
+@pytest.mark.parametrize("length", [0, 1, 2])
+def test_rows_that_are_at_most_short_have_no_tiles(length):
+    """A slice of an open axis has an open extent, of which only the most is known."""
+    x = lw.var("x", (te.var("n"), te.var("t"), 64))
+    first = lw.nn.strided_slice(x, [0], [1], [1])
+    library = lw.compile(lw.Function([x], lw.nn.sqrt(lw.nn.transpose(first, axes=(0, 2, 1)))), "x86-64-v3")
+    assert "transpose.generic" in [choice.implementation for f in library.functions for choice in f.choices]
+
+    given = np.random.default_rng(0).random((2, length, 64), np.float32)
+    (found,) = lw.Engine(library)(given)
+    np.testing.assert_allclose(found, np.sqrt(given[:, :1]).transpose(0, 2, 1), rtol=1e-6)
