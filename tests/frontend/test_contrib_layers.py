@@ -247,6 +247,7 @@ EMBEDDINGS = [
     contrib_case(
         "EmbedLayerNormalization", IDS, SEGMENTS, *TABLES, wanted=2, label="no mask", opened={0: "BS", 1: "BS"}
     ),
+    contrib_case("EmbedLayerNormalization", IDS, None, *TABLES, wanted=2, label="one segment", opened={0: "BS"}),
     contrib_case(
         "QEmbedLayerNormalization",
         IDS,

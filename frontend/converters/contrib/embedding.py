@@ -14,6 +14,7 @@ from ....ops.families.open_extents import open_slice
 from ....ops.families.quantize import dequantize
 from ....ops.families.reduce import sum as total
 from ....ops.families.repeat import broadcast_to_extents
+from ...integers import integers
 from ...onnx_node import OnnxNode
 from ..elementwise import as_dtype
 from .entering import contrib
@@ -32,8 +33,8 @@ def _embed_layer_norm(node: OnnxNode) -> Sequence[Node | None]:
     else:
         summed = add(summed, take(node[POSITIONS], positions, 0))
     segments, table = node.get(SEGMENTS), node.get(OF_SEGMENTS)
-    if segments is not None and table is not None:
-        summed = add(summed, take(table, segments, 0))
+    if table is not None:
+        summed = add(summed, take(table, integers(0) if segments is None else segments, 0))
     y = layer_norm(summed, node[GAMMA], node[BETA], node.real("epsilon", SKIP_EPSILON))
     return y, _counts(node) if node.wants(1) else None, summed
 
