@@ -37,6 +37,7 @@ LEFT_OUT = {
     ("QMoE", "other_constants"),  # weights that are constants are rounded once more there
     ("GroupQueryAttention", "other_extent"),  # of no samples onnxruntime's process may die
     ("GroupQueryAttention", "other_outputs"),  # past keys are not read there where nobody asks for the present ones
+    ("MultiHeadAttention", "other_outputs"),  # the same
 }
 """Changes that are left out."""
 REFUSED = "refused by onnxruntime"

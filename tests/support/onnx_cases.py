@@ -100,7 +100,7 @@ def run(model, feeds, shapes=None):
     """The outputs of a model in native code; graphs that are equal run once."""
     function = lw.from_onnx(model, shapes)
     constants = [n.value.tobytes() for n in nested_order(function.body) if isinstance(n, lw.Constant)]
-    key = (str(function), tuple(constants), *((name, x.tobytes()) for name, x in feeds.items()))
+    key = (str(function), tuple(constants), *((name, x.shape, x.tobytes()) for name, x in feeds.items()))
     if key not in _results:
         _results[key] = lw.Engine(lw.compile(function, jobs=1))(feeds)
     return _results[key]
