@@ -22,7 +22,6 @@ from ...ops.families import pad as padding
 from ...ops.families.assume_extent import assume_extent
 from ...ops.families.open_extents import open_slice
 from ...ops.families.split_part import split_evenly
-from ...te.compute import MAX_EXTENT
 from ..integers import as_vector
 from ..onnx_node import OnnxNode
 from ..registry import converter
@@ -216,7 +215,7 @@ def _open_slice(node: OnnxNode, x: Node, axis: int, start: Expr, end: Expr, step
 def _clamped(index: Expr, extent: Expr, facts: Facts) -> Expr:
     """An index of a slice as it counts from the beginning, within an axis."""
     number = const_int(index)
-    if number is not None and abs(number) >= MAX_EXTENT:
+    if number is not None and slicing.is_far(number):
         return extent if number > 0 else ZERO
     if prove(index >= 0, facts):
         return simplify(minimum(index, extent), facts)

@@ -34,6 +34,11 @@ END = (1 << 62) - 1
 is beyond ``MAX_EXTENT``, since no axis is as long."""
 
 
+def is_far(index: int) -> bool:
+    """Whether an index is beyond the ends of all axes."""
+    return abs(index) >= MAX_EXTENT
+
+
 def _no_zero(steps: tuple[int, ...]) -> str | None:
     return None if all(type(s) is int and s != 0 for s in steps) else "must be integers other than 0"
 
@@ -50,19 +55,19 @@ class StridedSliceAttrs(Attrs):
 
 def _resolve(extent: Expr, start: int, end: int, step: int) -> tuple[Expr, Expr]:
     """First index and number of elements, as numpy resolves a slice of an axis."""
-    if start == 0 and end >= MAX_EXTENT and step == 1:
+    if start == 0 and end > 0 and is_far(end) and step == 1:
         return ZERO, extent
     low, high = (ZERO, extent) if step > 0 else (as_index(-1), extent - ONE)
 
     def clamp(index: int) -> Expr:
-        if abs(index) >= MAX_EXTENT:
+        if is_far(index):
             return low if index < 0 else high
         return minimum(maximum(extent + index if index < 0 else as_index(index), low), high)
 
     first, last = clamp(start), clamp(end)
-    if step > 0 and 0 <= start < MAX_EXTENT and const_int(extent) is None:
+    if step > 0 and start >= 0 and not is_far(start) and const_int(extent) is None:
         # A range of no elements may begin anywhere, and end before: without clamps these are simple formulas.
-        first, last = as_index(start), extent + end if -MAX_EXTENT < end < 0 else last
+        first, last = as_index(start), extent + end if end < 0 and not is_far(end) else last
     span = last - first if step > 0 else first - last
     count = maximum((span + (abs(step) - 1)) // abs(step), 0)
     facts = nonnegative(free_vars(extent)).with_condition(extent >= 0)
