@@ -95,10 +95,16 @@ def _problem(read: TensorRead, facts: Facts, limits: Limits | None) -> str | Non
             bounds = limits.relax(index)
             if bounds is not None:
                 lows, highs = bounds
-        if prove(lows < ZERO, facts) or prove(highs >= extent, facts):
+        if _is_certain(lows < ZERO, lows >= ZERO, facts) or _is_certain(highs >= extent, highs < extent, facts):
             reach = f"{lows}" if lows is highs else f"{lows} … {highs}"
             return f"index {dim} is {reach}, but the dimension has extent {extent}"
     return None
+
+
+def _is_certain(claim: Expr, opposite: Expr, facts: Facts) -> bool:
+    """Whether a claim is proved, and not only because the facts contradict each other: as those of a range that is
+    empty for all elements, where nothing is read."""
+    return prove(claim, facts) and not prove(opposite, facts)
 
 
 def _attains_its_bounds(index: Expr) -> bool:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import loopwright as lw
 from loopwright import te
 from loopwright.base.errors import ExpressionError
 from loopwright.ir.expr import Reduce
@@ -115,6 +116,22 @@ def test_a_symbolic_read_past_the_end_is_refused():
     te.compute((n - 1,), lambda i: A[i + 1])
     with pytest.raises(ExpressionError, match="out of bounds"):
         te.compute((n,), lambda i: A[i + 1])
+
+
+@pytest.mark.parametrize("extent", [1, 2, 5])
+def test_ranges_that_are_empty_for_all_elements_read_nothing(extent):
+    A = te.placeholder((extent,), name="A", dtype="int32")
+
+    def largest(i):
+        r = te.reduce_axis((te.minimum(i, extent), te.minimum(i * 2, extent)), name="r")
+        return te.max(A[r], axis=r)
+
+    C = te.compute((7,), largest, name="C")
+    data, found = np.arange(extent, dtype=np.int32) + 5, np.zeros(7, np.int32)
+    lw.build(lw.default_schedule(C), [A, C])(data, found)
+    lowest = np.iinfo(np.int32).min
+    wanted = [data[min(i, extent) : min(i * 2, extent)].max(initial=lowest) for i in range(7)]
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_constants_keep_their_value():
