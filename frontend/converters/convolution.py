@@ -15,12 +15,14 @@ from ...ir.simplify import simplify
 from ...ops.definition.arguments import per_axis
 from ...ops.families import global_pool, pool
 from ...ops.families.binary import add, divide
+from ...ops.families.cast import cast
 from ...ops.families.col2im import col2im
 from ...ops.families.conv import conv
 from ...ops.families.conv import transpose as conv_transpose
 from ...ops.families.creation import full
 from ...ops.families.pad import pad_by_extents
 from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.select import where
 from ...ops.families.window import known_window, same_padding
 from ..image_columns import as_row, gives_column, over_row, row_as_column
 from ..onnx_node import OnnxNode
@@ -41,13 +43,16 @@ def window_of(node: OnnxNode) -> dict[str, Any]:
     }
 
 
-def same_padded(node: OnnxNode, x: Node, window: Sequence[int], fill: float) -> tuple[Node, dict[str, Any]]:
+def same_padded(
+    node: OnnxNode, x: Node, window: Sequence[int], fill: float | Node, last: bool = False
+) -> tuple[Node, dict[str, Any]]:
     """x, and the attributes of a node's windows over it. Where ``auto_pad`` adds as much as open extents ask for, which
-    no number says, x has it already, as ``fill``."""
+    no number says, x has it already, as ``fill``, a number that may be computed. The channels are ``last``, or stand
+    before the spatial axes."""
     options = window_of(node)
-    rank = len(window)
+    rank, kind = len(window), tensor_of(x)
     strides, dilation = (per_axis(options[name], rank, name) for name in ("strides", "dilation"))
-    spatial = tensor_of(x).shape[2:]
+    spatial = kind.shape[1:-1] if last else kind.shape[2:]
     if not options["auto_pad"].startswith("SAME") or len(spatial) != rank:  # whose operator says what does not fit
         return x, options
     totals = [same_padding(*each) for each in zip(spatial, window, strides, dilation, strict=True)]
@@ -56,7 +61,15 @@ def same_padded(node: OnnxNode, x: Node, window: Sequence[int], fill: float) -> 
     small = [simplify(total // 2) for total in totals]
     large = [simplify(total - half) for total, half in zip(totals, small, strict=True)]
     before, after = (small, large) if options["auto_pad"] == "SAME_UPPER" else (large, small)
-    padded = pad_by_extents(x, [0, 0, *before], [0, 0, *after], node.shapes.inputs, value=fill)
+    begins, ends = ((0, *counts, 0) if last else (0, 0, *counts) for counts in (before, after))
+    sources = node.shapes.inputs
+    if not isinstance(fill, Node):
+        padded = pad_by_extents(x, begins, ends, sources, value=fill)
+    else:
+        one = Constant(np.ones((1,) * kind.ndim, np.uint8))
+        extents = (1, *spatial, 1) if last else (1, 1, *spatial)
+        inside = pad_by_extents(broadcast_to_extents(one, extents, sources), begins, ends, sources)
+        padded = where(cast(inside, "bool"), pad_by_extents(x, begins, ends, sources), fill)
     return padded, options | {"padding": 0, "auto_pad": "VALID"}
 
 
@@ -140,20 +153,29 @@ def _max_pool(node: OnnxNode) -> Sequence[Node]:
 
 @converter("AveragePool", 1, 7, 10, 11, 19, 22)
 def _average_pool(node: OnnxNode) -> Node:
+    return averaged(node, node[0])
+
+
+def averaged(node: OnnxNode, x: Node, last: bool = False) -> Node:
+    """The averages of a node's windows over x, whose channels may be ``last``."""
     window = node.required_ints("kernel_shape")
-    include = node.flag("count_include_pad")
-    x, options = same_padded(node, node[0], window, 0.0)
-
-    def average(x: Node, include: bool) -> Node:
-        return pool.avg_pool(x, window, ceil_mode=node.flag("ceil_mode"), count_include_pad=include, **options)
-
-    if x is node[0] or include:
-        return average(x, include)
-    kind = node.type()
+    include, layout = node.flag("count_include_pad"), layout_of(tensor_of(x).ndim, last)
+    padded, options = same_padded(node, x, window, 0.0, last)
+    options |= {"ceil_mode": node.flag("ceil_mode"), "layout": layout}
+    if padded is x or include:
+        return pool.avg_pool(padded, window, count_include_pad=include, **options)
+    kind = tensor_of(x)
     one = full((1,) * kind.ndim, 1.0, kind.dtype)
-    ones = broadcast_to_extents(one, (1, 1, *kind.shape[2:]), node.shapes.inputs)
-    counted, _ = same_padded(node, ones, window, 0.0)
-    return divide(average(x, True), average(counted, True))
+    extents = (1, *kind.shape[1:-1], 1) if last else (1, 1, *kind.shape[2:])
+    counted, _ = same_padded(node, broadcast_to_extents(one, extents, node.shapes.inputs), window, 0.0, last)
+    sums, counts = (pool.avg_pool(each, window, count_include_pad=True, **options) for each in (padded, counted))
+    return divide(sums, counts)
+
+
+def layout_of(rank: int, channels_last: bool) -> str:
+    """The layout of images, of so many axes with those of samples and channels."""
+    spatial = "DHW"[-(rank - 2) :]
+    return f"N{spatial}C" if channels_last else f"NC{spatial}"
 
 
 @converter("LpPool", 1)

@@ -21,11 +21,12 @@ from ...ops.families.reshape import squeeze
 from ...ops.families.select import where
 from ...ops.families.slicing import strided_slice
 from ...ops.families.unary import round as nearest
+from ...ops.families.window import known_window
 from ...ops.families.zero_points import conv_less_zeros, is_zero, matmul_less_zeros, of_rows
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from ..tensors import element_type
-from .convolution import check_kernel_shape, window_of
+from .convolution import check_kernel_shape, same_padded
 from .elementwise import aligned_at
 from .run_time_convolution import convolution_of_run, has_open_weight, with_known_channels
 
@@ -162,9 +163,12 @@ def _convolution(node: OnnxNode, x: Node, weight: Node, x_zero: Node | None, w_z
     x, weight = with_known_channels(node, x, weight)
     if has_open_weight(x, weight):
         return convolution_of_run(node, _less_zero(x, x_zero), _less_zero(weight, w_zero))
-    check_kernel_shape(node, tensor_of(weight).shape[2:])
+    window = tensor_of(weight).shape[2:]
+    check_kernel_shape(node, window)
+    fill = float(x_zero.value.ravel()[0]) if isinstance(x_zero, Constant) else 0.0 if x_zero is None else x_zero
+    x, options = same_padded(node, x, known_window(window), fill)
     groups = node.integer("group", 1)
-    return conv_less_zeros(x, weight, x_zero, w_zero, node.shapes.inputs, groups=groups, **window_of(node))
+    return conv_less_zeros(x, weight, x_zero, w_zero, node.shapes.inputs, groups=groups, **options)
 
 
 def _less_zero(x: Node, zero: Node | None) -> Node:

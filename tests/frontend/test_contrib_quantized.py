@@ -125,10 +125,36 @@ ELEMENTWISE = [
         channels_last=1,
         const=(1, 2, 3, 4),
     ),
+    *(
+        one_step(
+            "QLinearAveragePool",
+            IMAGE,
+            *AT,
+            number(0.01),
+            byte(110),
+            kernel_shape=[2, 3],
+            strides=[2, 2],
+            auto_pad=same,
+            channels_last=last,
+            opened={0: "BHW." if last else "B.HW"},
+            const=(1, 2, 3, 4),
+            label=f"{same} {last}",
+        )
+        for same, last in (("SAME_UPPER", 0), ("SAME_LOWER", 1))
+    ),
     one_step("QLinearGlobalAveragePool", IMAGE, *AT, number(0.01), byte(110), opened={0: "B.HW"}),
     one_step("QLinearGlobalAveragePool", IMAGE, *AT, number(0.01), byte(110), channels_last=1, label="last"),
     contrib_case("NhwcMaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], opened={0: "BHW."}),
     contrib_case("NhwcMaxPool", IMAGE.view(np.int8), kernel_shape=[3, 2], ceil_mode=1, strides=[2, 2], label="signed"),
+    contrib_case(
+        "NhwcMaxPool",
+        IMAGE.view(np.int8),
+        kernel_shape=[3, 2],
+        strides=[2, 3],
+        auto_pad="SAME_UPPER",
+        opened={0: "BHW."},
+        label="same",
+    ),
 ]
 W = weights(6, 4, 3, 3)
 CONV = (np.moveaxis(IMAGE, -1, 1), *AT, W, floats(6, low=0.01, high=0.03), np.zeros(6, np.int8), number(0.5), byte(110))
@@ -187,6 +213,16 @@ PRODUCTS = [
     one_step("QLinearConv", *CONV, BIAS, pads=[1, 1, 1, 1], const=(3, 4, 5, 8), opened={0: "B.HW"}),
     one_step("QLinearConv", *LAST, BIAS, pads=[1, 1, 1, 1], channels_last=1, const=(3, 4, 5, 8), label="last"),
     one_step("QLinearConv", *LAST, strides=[2, 2], channels_last=1, const=(3, 4, 5), label="no bias"),
+    one_step(
+        "QLinearConv",
+        *LAST,
+        strides=[2, 2],
+        channels_last=1,
+        auto_pad="SAME_LOWER",
+        opened={0: "BHW."},
+        const=(3, 4, 5),
+        label="same",
+    ),
 ]
 GRID = floats(2, 3, 4, 2, low=-1.2, high=1.2)
 MATRICES = floats(2, 3, 5, 5)

@@ -678,6 +678,22 @@ def test_windows_of_open_images_are_padded_to_the_same_size(kind, attributes, au
         same(compiled({"x": x}), fixed({"x": x}), 1e-4)  # onnx's evaluator takes SAME for something else in some
 
 
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize("zeros", ["", "x", "known x", "known x and w"])
+def test_windows_of_open_images_of_integers_are_padded_with_zero_points(zeros, auto_pad):
+    rng = np.random.default_rng(3)
+    known = {"p": np.array(7, np.uint8), "q": np.array(5, np.uint8)}
+    given = {"": "", "x": " p", "known x": " p", "known x and w": " p q"}[zeros]
+    inputs: dict = {"p": (TensorProto.UINT8, [])} if zeros == "x" else {}
+    weights = {"w": rng.integers(0, 9, (3, 2, 3, 3), np.uint8)} | {n: v for n, v in known.items() if n not in inputs}
+    nodes = [node("ConvInteger", f"x w{given}", "z", auto_pad=auto_pad, strides=[2, 2])]
+    compiled = engine(model(nodes, {"x": (TensorProto.UINT8, [1, 2, "h", "w"])} | inputs, ["z"], weights))
+    for shape in [(1, 2, 5, 6), (1, 2, 8, 7), (1, 2, 1, 9)]:
+        fixed = engine(model(nodes, {"x": (TensorProto.UINT8, shape)} | inputs, ["z"], weights))
+        feed = {"x": rng.integers(0, 255, shape, np.uint8)} | {name: known[name] for name in inputs}
+        same(compiled(feed), fixed(feed))
+
+
 @pytest.mark.parametrize("kind", ["float16", "bfloat16", "int8", "uint8"])
 def test_largest_elements_of_all_types_are_those_of_the_image_alone(kind):
     """What is added to an open image is less than anything in it, all of which is negative here where it can be."""

@@ -5,6 +5,8 @@ An integer x stands for (x - zero point) · scale; a zero point that is left out
 
 from __future__ import annotations
 
+import numpy as np
+
 from ....graph.node import Node, tensor_of
 from ....ops.families import global_pool, parametric, pool, unary
 from ....ops.families.binary import BinaryCall, add, multiply
@@ -14,7 +16,7 @@ from ....ops.families.select import where
 from ....ops.families.softmax import softmax, trailing_axes
 from ...onnx_node import OnnxNode
 from ...registry import Converter
-from ..convolution import window_of
+from ..convolution import averaged, layout_of, same_padded
 from .entering import ANY_NUMBER, contrib
 
 POOL = "auto_pad ceil_mode kernel_shape pads strides"
@@ -75,14 +77,7 @@ def _where(node: OnnxNode) -> Node:
 
 @contrib("QLinearAveragePool", f"channels_last count_include_pad {POOL}", inputs=5)
 def _average_pool(node: OnnxNode) -> Node:
-    pooled = pool.avg_pool(
-        _of(node, 0),
-        node.required_ints("kernel_shape"),
-        ceil_mode=node.flag("ceil_mode"),
-        count_include_pad=node.flag("count_include_pad"),
-        layout=_layout(node),
-        **window_of(node),
-    )
+    pooled = averaged(node, _of(node, 0), node.flag("channels_last"))
     return _result(node, pooled, 3)
 
 
@@ -93,15 +88,10 @@ def _global_average_pool(node: OnnxNode) -> Node:
 
 @contrib("NhwcMaxPool", f"dilations {POOL}", inputs=1)
 def _nhwc_max_pool(node: OnnxNode) -> Node:
-    window, ceil_mode = node.required_ints("kernel_shape"), node.flag("ceil_mode")
-    return pool.max_pool(node[0], window, ceil_mode=ceil_mode, layout=layout_of(node.rank, True), **window_of(node))
+    window, kind = node.required_ints("kernel_shape"), node.type().dtype
+    x, options = same_padded(node, node[0], window, int(np.iinfo(kind.to_numpy()).min), last=True)
+    return pool.max_pool(x, window, ceil_mode=node.flag("ceil_mode"), layout=layout_of(node.rank, True), **options)
 
 
 def _layout(node: OnnxNode) -> str:
     return layout_of(node.rank, node.flag("channels_last"))
-
-
-def layout_of(rank: int, channels_last: bool) -> str:
-    """The layout of images, of so many axes with those of samples and channels."""
-    spatial = "DHW"[-(rank - 2) :]
-    return f"N{spatial}C" if channels_last else f"NC{spatial}"
