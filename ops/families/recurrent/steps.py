@@ -195,7 +195,8 @@ def _scheduled(anchor: RecurrentStages, outputs: Tensors, batch: int | None, tar
 def _schedule_part(schedule: Schedule, part: CellStages, batch: int | None, target: Target) -> None:
     cell, lanes = schedule[part.made], min(UNITS, target.lanes(part.made.dtype))
     gates = sum(const_int(tensor.shape[2]) or 0 for tensor in part.products)
-    rows, units = _tile(batch, const_int(part.made.shape[2]) or UNITS, gates, lanes, target)
+    hidden = const_int(part.made.shape[2]) or UNITS
+    rows, units = _tile(batch, hidden, gates, lanes, target)
     _, b, j = cell.loops
     outer, unit = cell.split(j, factor=units)
     blocks, row = cell.split(b, factor=rows)
@@ -209,7 +210,7 @@ def _schedule_part(schedule: Schedule, part: CellStages, batch: int | None, targ
     for view in (schedule[tensor] for tensor in part.products):
         view.compute_at(cell, tiles)
         _, row, gate, unit, k = view.loops
-        if units == lanes:  # a tile of several panels may end with a part of one
+        if units == lanes or units >= hidden:  # one of several tiles of several panels may end with a part of one
             unit = view.round_up(unit, factor=lanes)
         block, lane = view.split(unit, factor=lanes)
         view.reorder(k, row, gate, block, lane)
