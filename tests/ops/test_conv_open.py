@@ -252,6 +252,23 @@ def depthwise(x, weight, padding=0, strides=1, dilation=1):
     return y.reshape(len(x), -1, *y.shape[3:])
 
 
+@pytest.mark.parametrize("width", [1, 3])
+def test_blocks_of_narrow_rows_have_tiles_of_their_width(width):
+    """The height is open, as after a maximum along rows; blocks are kept for the convolutions around."""
+    rng = np.random.default_rng(0)
+    square = rng.standard_normal((64, 64, 1, 1)).astype(np.float32)
+    weight = rng.standard_normal((64, 1, 3, 3)).astype(np.float32)
+    x = lw.var("x", (te.var("n"), 64, te.var("h"), width))
+    first = lw.nn.conv2d(lw.nn.conv2d(x, lw.const(square)), lw.const(weight), groups=64, padding=1)
+    made = lw.Function([x], lw.nn.conv2d(lw.nn.relu(first), lw.const(square)))
+    library = lw.compile(made, "x86-64-v3", arithmetic="direct", expect={"x": (1, 64, 40, width)}, jobs=1)
+    assert "conv.blocked_depthwise" in chosen(library, "nn.conv2d")
+    data = rng.standard_normal((2, 64, 7, width)).astype(np.float32)
+    between = np.maximum(depthwise(windows(data, square, (1, 1), (0, 0), (1, 1), 1), weight, padding=1), 0)
+    wanted = windows(between, square, (1, 1), (0, 0), (1, 1), 1)
+    np.testing.assert_allclose(lw.Engine(library)([data])[0], wanted, rtol=0, atol=1e-5 * np.abs(wanted).max())
+
+
 UNREACHED = [((2,), (0, 1)), ((30,), (0, 1)), ((28, 28), (0, 0, 1, 1)), ((5, 64), (0, 0, 0, 1))]
 """Extents and padding of which windows of 2 at a stride of 2 reach nothing."""
 

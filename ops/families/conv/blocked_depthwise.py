@@ -90,7 +90,9 @@ class BlockedDepthwise:
     @property
     def tile(self) -> ChannelTile:
         """The positions of a tile that take the least time; few of a row that may be short."""
-        rows, columns = (1, *self.outputs)[-2:] if self.problem.outputs is not None else (1, OPEN_COLUMNS)
+        *_, rows, columns = (1, *self.outputs)
+        if self.problem.outputs is None:
+            rows, columns = 1, min(columns, OPEN_COLUMNS)
         return channel_tile(rows, columns, 1, self._registers)
 
     @property
