@@ -23,6 +23,7 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType
 from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
+from ...ir.factors import quotient
 from ...ir.open_extents import LONG as LONG_EXTENT
 from ...ops.definition.registry import OpPattern, get_op, op_of
 from ...ops.families.concatenate import CONCATENATE
@@ -86,11 +87,13 @@ def _changes_rows(reshape: Call) -> bool:
 
 def _joins_moved(call: Call, reshape: Call) -> bool:
     """Whether a reshape makes rows of several axes, of which some are open, and a call moves or broadcasts elements
-    along them."""
+    along them. It does not where rows are cut: each part then lies in one of them."""
     before, made = tensor_of(reshape.args[0]).shape, tensor_of(reshape).shape
     joined = next((old for old, _ in reversed(groups_of_axes(before, made)) if _several(_at(before, old))), range(0))
     row = _several(_at(before, joined))
     if len(row) < 2 or None not in map(const_int, row) or tensor_of(call).ndim != len(before):
+        return False
+    if quotient(row[-1:], _several(made)[-1:]) is not None:
         return False
     if call.op is CONCATENATE:
         return call.attrs.axis in joined
