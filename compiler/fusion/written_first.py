@@ -58,7 +58,7 @@ def why_written_first(call: Call, reader: Call) -> str | None:
         return f"{reader.op.name} would read each element of {call.op.name} from another block"
     if call.op is DEPTH_TO_SPACE and is_interleaved(call.attrs):
         return f"{reader.op.name} would read each element of {call.op.name} from another channel"
-    if reader.op is RESHAPE and ((_changes_rows(reader) and _is_moved(call)) or _joins_moved(call, reader)):
+    if reader.op is RESHAPE and _is_moved(call) and (_changes_rows(reader) or _joins_moved(call, reader)):
         return f"{reader.op.name} would divide the number of each element to find its row in {call.op.name}"
     return None
 
@@ -99,12 +99,10 @@ def _joins_moved(call: Call, reshape: Call) -> bool:
         return call.attrs.axis in joined
     if call.op is TRANSPOSE:
         return any(call.attrs.axes[axis] != axis for axis in joined)
-    op = op_of(call)
-    if op.pattern is OpPattern.INJECTIVE:
-        moves = bool(call.args) and isinstance(call.args[0].type, TensorType) and op.memory_view(call) is None
-        return moves and not _are_equal(_row_of(call.args[0], joined, len(before)), row)
-    rows = [_row_of(argument, joined, len(before)) for argument in call.args]
-    return op.pattern is OpPattern.BROADCAST and any(other and not _are_equal(other, row) for other in rows)
+    rows = [_row_of(each, joined, len(before)) for each in call.args if isinstance(each.type, TensorType)]
+    if op_of(call).pattern is OpPattern.INJECTIVE:  # what is moved comes first
+        return any(not _are_equal(other, row) for other in rows[:1])
+    return any(other and not _are_equal(other, row) for other in rows)
 
 
 def _several(shape: Sequence[Expr]) -> list[Expr]:

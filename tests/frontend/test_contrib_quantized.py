@@ -33,6 +33,7 @@ def weights(*shape):
 A, B, IMAGE = whole(2, 5, 8), whole(8, 6), whole(2, 5, 7, 4)
 SIGNED = weights(8, 6)
 AT = (number(0.02), byte(120))
+POOLED = (IMAGE, *AT, number(0.01), byte(110))
 ROWS = {0: "BS."}
 
 
@@ -102,10 +103,7 @@ ELEMENTWISE = [
     one_step("QLinearWhere", bools(2, 5, 8), A, *AT, A[::-1], number(0.03), byte(9), number(0.04), byte(80)),
     one_step(
         "QLinearAveragePool",
-        IMAGE,
-        *AT,
-        number(0.01),
-        byte(110),
+        *POOLED,
         kernel_shape=[2, 3],
         pads=[1, 0, 0, 1],
         opened={0: "B.HW"},
@@ -113,10 +111,7 @@ ELEMENTWISE = [
     ),
     one_step(
         "QLinearAveragePool",
-        IMAGE,
-        *AT,
-        number(0.01),
-        byte(110),
+        *POOLED,
         kernel_shape=[3, 3],
         strides=[2, 2],
         label="last",
@@ -128,10 +123,7 @@ ELEMENTWISE = [
     *(
         one_step(
             "QLinearAveragePool",
-            IMAGE,
-            *AT,
-            number(0.01),
-            byte(110),
+            *POOLED,
             kernel_shape=[2, 3],
             strides=[2, 2],
             auto_pad=same,
@@ -142,8 +134,8 @@ ELEMENTWISE = [
         )
         for same, last in (("SAME_UPPER", 0), ("SAME_LOWER", 1))
     ),
-    one_step("QLinearGlobalAveragePool", IMAGE, *AT, number(0.01), byte(110), opened={0: "B.HW"}),
-    one_step("QLinearGlobalAveragePool", IMAGE, *AT, number(0.01), byte(110), channels_last=1, label="last"),
+    one_step("QLinearGlobalAveragePool", *POOLED, opened={0: "B.HW"}),
+    one_step("QLinearGlobalAveragePool", *POOLED, channels_last=1, label="last"),
     contrib_case("NhwcMaxPool", IMAGE, kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1], opened={0: "BHW."}),
     contrib_case("NhwcMaxPool", IMAGE.view(np.int8), kernel_shape=[3, 2], ceil_mode=1, strides=[2, 2], label="signed"),
     contrib_case(
