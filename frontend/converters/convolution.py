@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...graph.node import Constant, Node, TupleGet, tensor_of
-from ...ir.constants import const_int
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr, Var
 from ...ir.simplify import simplify
 from ...ops.definition.arguments import per_axis
@@ -20,9 +20,13 @@ from ...ops.families.col2im import col2im
 from ...ops.families.conv import conv
 from ...ops.families.conv import transpose as conv_transpose
 from ...ops.families.creation import full
+from ...ops.families.gather import take
+from ...ops.families.open_extents import positions
 from ...ops.families.pad import pad_by_extents
 from ...ops.families.repeat import broadcast_to_extents
+from ...ops.families.reshape import reshape, reshape_to_open
 from ...ops.families.select import where
+from ...ops.families.transpose import transpose
 from ...ops.families.window import known_window, same_padding
 from ..image_columns import as_row, gives_column, over_row, row_as_column
 from ..onnx_node import OnnxNode
@@ -49,19 +53,12 @@ def same_padded(
     """x, and the attributes of a node's windows over it. Where ``auto_pad`` adds as much as open extents ask for, which
     no number says, x has it already, as ``fill``, a number that may be computed. The channels are ``last``, or stand
     before the spatial axes."""
-    options = window_of(node)
-    rank, kind = len(window), tensor_of(x)
-    strides, dilation = (per_axis(options[name], rank, name) for name in ("strides", "dilation"))
+    options, kind = window_of(node), tensor_of(x)
     spatial = kind.shape[1:-1] if last else kind.shape[2:]
-    if not options["auto_pad"].startswith("SAME") or len(spatial) != rank:  # whose operator says what does not fit
+    widths = _open_padding(options, spatial, window)
+    if widths is None:
         return x, options
-    totals = [same_padding(*each) for each in zip(spatial, window, strides, dilation, strict=True)]
-    if all(const_int(total) is not None for total in totals):
-        return x, options
-    small = [simplify(total // 2) for total in totals]
-    large = [simplify(total - half) for total, half in zip(totals, small, strict=True)]
-    before, after = (small, large) if options["auto_pad"] == "SAME_UPPER" else (large, small)
-    begins, ends = ((0, *counts, 0) if last else (0, 0, *counts) for counts in (before, after))
+    begins, ends = ((0, *counts, 0) if last else (0, 0, *counts) for counts in widths)
     sources = node.shapes.inputs
     if not isinstance(fill, Node):
         padded = pad_by_extents(x, begins, ends, sources, value=fill)
@@ -71,6 +68,22 @@ def same_padded(
         inside = pad_by_extents(broadcast_to_extents(one, extents, sources), begins, ends, sources)
         padded = where(cast(inside, "bool"), pad_by_extents(x, begins, ends, sources), fill)
     return padded, options | {"padding": 0, "auto_pad": "VALID"}
+
+
+def _open_padding(
+    options: Mapping[str, Any], spatial: Sequence[Expr], window: Sequence[int]
+) -> tuple[Sequence[Expr], Sequence[Expr]] | None:
+    """How much ``auto_pad`` adds before and after each spatial axis, where open extents ask for what no number says."""
+    rank = len(window)
+    if not options["auto_pad"].startswith("SAME") or len(spatial) != rank:  # whose operator says what does not fit
+        return None
+    strides, dilation = (per_axis(options[name], rank, name) for name in ("strides", "dilation"))
+    totals = [same_padding(*each) for each in zip(spatial, window, strides, dilation, strict=True)]
+    if all(const_int(total) is not None for total in totals):
+        return None
+    small = [simplify(total // 2) for total in totals]
+    large = [simplify(total - half) for total, half in zip(totals, small, strict=True)]
+    return (small, large) if options["auto_pad"] == "SAME_UPPER" else (large, small)
 
 
 def check_kernel_shape(node: OnnxNode, window: Sequence[Expr] | None = None) -> None:
@@ -138,17 +151,30 @@ def _conv_transpose(node: OnnxNode) -> Node:
 
 @converter("MaxPool", 1, 8, 10, 11, 12, 22)
 def _max_pool(node: OnnxNode) -> Sequence[Node]:
-    window = node.required_ints("kernel_shape")
-    ceil_mode = node.flag("ceil_mode")
+    window, kind = node.required_ints("kernel_shape"), node.type().dtype
+    least = -math.inf if kind.is_float else int(np.iinfo(kind.to_numpy()).min)
+    x, options = same_padded(node, node[0], window, least)
+    options["ceil_mode"] = node.flag("ceil_mode")
     if not node.wants(1):
-        kind = node.type().dtype
-        least = -math.inf if kind.is_float else int(np.iinfo(kind.to_numpy()).min)
-        x, options = same_padded(node, node[0], window, least)
-        return (pool.max_pool(x, window, ceil_mode=ceil_mode, **options),)
-    both = pool.max_pool_with_indices(
-        node[0], window, ceil_mode=ceil_mode, storage_order=node.integer("storage_order", 0), **window_of(node)
-    )
-    return TupleGet(both, 0), TupleGet(both, 1)
+        return (pool.max_pool(x, window, **options),)
+    order = node.integer("storage_order", 0)
+    both = pool.max_pool_with_indices(x, window, storage_order=0 if x is not node[0] else order, **options)
+    largest, places = TupleGet(both, 0), TupleGet(both, 1)
+    return largest, places if x is node[0] else take(_places_around(node, window, order), places)
+
+
+def _places_around(node: OnnxNode, window: Sequence[int], storage_order: int) -> Node:
+    """Which element of a flattened open image each one of the padded image stands for, flattened as well: the nearest,
+    which is in the windows that reach beyond it, if these are not dilated."""
+    shape, sources = node.type().shape, node.shapes.inputs
+    numbers = positions(math.prod(shape, start=ONE), sources)
+    if storage_order:
+        turned = reshape_to_open(numbers, (*shape[:2], *shape[:1:-1]), sources)
+        places: Node = transpose(turned, (0, 1, *range(node.rank - 1, 1, -1)))
+    else:
+        places = reshape_to_open(numbers, shape, sources)
+    widths = _open_padding(window_of(node), shape[2:], window) or ((), ())
+    return reshape(pad_by_extents(places, (0, 0, *widths[0]), (0, 0, *widths[1]), sources, "edge"), (-1,))
 
 
 @converter("AveragePool", 1, 7, 10, 11, 19, 22)

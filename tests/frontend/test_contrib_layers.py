@@ -50,6 +50,12 @@ def nhwc_conv(x, w, bias=None):
     return out if bias is None else out + bias
 
 
+def same_upper(x, stride, taps=3):
+    """Images [batch, height, width, channels] with zeros around them, for ceil(extent / stride) windows."""
+    totals = [max((-(-n // stride) - 1) * stride + taps - n, 0) for n in x.shape[1:3]]
+    return np.pad(x, [(0, 0), *((total // 2, total - total // 2) for total in totals), (0, 0)])
+
+
 ELEMENTWISE = [
     contrib_case("Gelu", X, opened={0: "BS."}),
     contrib_case("FastGelu", X, opened={0: "BS."}),
@@ -125,6 +131,17 @@ PRODUCTS = [
         "NhwcConv", floats(2, 6, 7, 4), floats(6, 3, 3, 4), floats(6), kernel_shape=[3, 3], expected=nhwc_conv
     ),
     contrib_case("NhwcConv", floats(2, 6, 7, 4), floats(6, 3, 3, 4), label="no bias", expected=nhwc_conv),
+    contrib_case(
+        "NhwcConv",
+        floats(2, 6, 7, 4),
+        floats(6, 3, 3, 4),
+        floats(6),
+        auto_pad="SAME_UPPER",
+        strides=[2, 2],
+        opened={0: "BHW."},
+        label="same",
+        expected=lambda x, w, bias: nhwc_conv(same_upper(x, 2), w, bias)[:, ::2, ::2],
+    ),
 ]
 NORMALIZATIONS = [
     contrib_case("LayerNormalization", X, ROW, ROW + 1, domain="", model_opset=13, opened={0: "BS."}),

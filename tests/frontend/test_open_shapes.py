@@ -680,6 +680,33 @@ def test_windows_of_open_images_are_padded_to_the_same_size(kind, attributes, au
 
 
 @pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("storage_order", "spatial"), [(0, "hw"), (1, "hw"), (0, "l"), (0, "dhw"), (0, ("h", 5))])
+def test_places_of_largest_elements_are_those_of_the_open_image(storage_order, spatial, auto_pad):
+    """Windows that reach beyond the image count its own elements, of which several may be the largest."""
+    made = model(
+        [
+            helper.make_node(
+                "MaxPool",
+                ["x"],
+                ["y", "places"],
+                kernel_shape=[3, 2, 3][: len(spatial)],
+                strides=[2, 3, 2][: len(spatial)],
+                storage_order=storage_order,
+                auto_pad=auto_pad,
+            )
+        ],
+        {"x": (FLOAT, ["n", 2, *spatial])},
+        ["y", "places"],
+    )
+    made.graph.output[1].type.tensor_type.elem_type = TensorProto.INT64
+    compiled = engine(made)
+    for shape in [(5, 6, 7), (8, 4, 3), (1, 9, 2)]:
+        extents = [n if isinstance(named, str) else named for n, named in zip(shape, spatial, strict=False)]
+        x = np.random.default_rng(2).integers(-3, 3, (2, 2, *extents)).astype(np.float32)
+        same(compiled({"x": x}), in_onnxruntime(made, {"x": x}))
+
+
+@pytest.mark.parametrize("auto_pad", ["SAME_UPPER", "SAME_LOWER"])
 @pytest.mark.parametrize("zeros", ["", "x", "known x", "known x and w"])
 def test_windows_of_open_images_of_integers_are_padded_with_zero_points(zeros, auto_pad):
     rng = np.random.default_rng(3)

@@ -9,8 +9,9 @@ from ....ops.families.binary import add
 from ....ops.families.conv.conv import conv
 from ....ops.families.matmul.matmul import dense, matmul
 from ....ops.families.transpose import transpose
+from ....ops.families.window import known_window
 from ...onnx_node import OnnxNode
-from ..convolution import check_kernel_shape, convolution, window_of
+from ..convolution import check_kernel_shape, convolution, same_padded
 from ..elementwise import aligned_at
 from ..linear import gemm, scaled
 from .activations import activated
@@ -62,14 +63,16 @@ def _fused_conv(node: OnnxNode) -> Node:
 def _nhwc_conv(node: OnnxNode) -> Node:
     """Channels are the last axis of x and of the result, and of the weights, which begin with the filters."""
     spatial = "DHW"[-(node.rank - 2) :]
-    check_kernel_shape(node, node.type(1).shape[1:-1])
+    window = node.type(1).shape[1:-1]
+    check_kernel_shape(node, window)
+    x, options = same_padded(node, node[0], known_window(window), 0.0, last=True)
     result = conv(
-        node[0],
+        x,
         node[1],
         groups=node.integer("group", 1),
         data_layout=f"N{spatial}C",
         kernel_layout=f"O{spatial}I",
-        **window_of(node),
+        **options,
     )
     bias = node.get(2)
     return result if bias is None else add(result, aligned_at(bias, tensor_of(result).ndim, node.rank - 1))
