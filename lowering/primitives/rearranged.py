@@ -125,7 +125,9 @@ def rearranged_axes(
             "Write down all digits of each index, as lambda i, j: (i // 8, j, i % 8) does; "
             "to join indices, multiply by a constant, at least the extent of those below: i * 16 + j.",
         )
-    full = [_axis_extent(result, extent) for result, extent in zip(layout.results, shape, strict=True)]
+    kept: dict[Expr, Expr] = dict(zip(layout.parameters, extents, strict=True))
+    placed = zip(layout.results, shape, strict=True)
+    full = [_axis_extent(result, kept.get(result, extent)) for result, extent in placed]
     axes = tuple(Axis(var, ZERO, extent, "spatial") for var, extent in zip(variables, full, strict=True))
     return Rearranged(axes, element, layout, not layout.is_onto(extents, full))
 
@@ -175,7 +177,8 @@ def _beyond(state: ScheduleState, stage: Stage, read: TensorRead, dim: int, give
 
 
 def _axis_extent(result: Expr, extent: Expr) -> Expr:
-    """The extent of an axis: that of the box of all places, but of digits below a number, ``… % 16``, that number."""
+    """The extent of an axis: that of the box of all places, or of the old axis that it is, but of digits below a
+    number, ``… % 16``, that number."""
     return result.b if isinstance(result, Binary) and result.op == "%" else extent
 
 

@@ -223,6 +223,20 @@ def test_a_trace_with_axes_is_replayed():
     assert str(again) == str(s)
 
 
+def test_an_axis_that_a_map_leaves_as_it_is_keeps_its_extent():
+    """It reads nothing more than before, although there may be fewer windows than none in the eyes of bounds."""
+    n, r = te.var("n"), te.reduce_axis((0, 3), name="r")
+    x, w = te.placeholder((n,), name="x"), te.placeholder((3, 6), name="w")
+    y = te.compute(((n - 3) // 2 + 1, 6), lambda i, k: te.sum(x[i * 2 + r] * w[r, k], axis=r), name="y")
+    s = lw.create_schedule(y)
+    s.cache_read(w, "local", [y], pad=0, axes=lambda r, k: (r, k // 4, k % 4))
+    s.cache_write(y, "local", axes=lambda i, k: (i, k // 4, k % 4))
+    a, b = np.arange(10, dtype=np.float32), np.arange(18, dtype=np.float32).reshape(3, 6)
+    found = np.zeros((4, 6), np.float32)
+    lw.interpret(lw.lower(s, [x, w, y]))(a, b, found)
+    np.testing.assert_array_equal(found, np.stack([a[i : i + 3] @ b for i in range(0, 8, 2)]))
+
+
 @pytest.mark.parametrize("made", ["cache_write", "cache_read", "transform_layout"])
 def test_a_tensor_without_elements_has_none_in_another_order(made):
     """Between its rows there would be elements, which might read what does not exist."""

@@ -104,16 +104,16 @@ def test_what_follows_is_fused_and_right_in_any_precision(case, precision):
     np.testing.assert_allclose(found, np.maximum(sums + arrays[2] + arrays[3], 0), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("window", [1, 3])
-def test_batch_and_spatial_extents_may_be_symbolic(ops, window):
+@pytest.mark.parametrize(("window", "strides", "padding"), [(1, 1, 0), (3, 1, 1), (3, 2, 0), (1, 2, 0)])
+def test_batch_and_spatial_extents_may_be_symbolic(ops, window, strides, padding):
     x, w = ops.var((te.var("n"), te.var("h"), te.var("w"), 5)), ops.var((window, window, 5, 9))
-    call = conv(x, w, padding=window // 2, **options("NHWC HWIO NHWC"))
+    call = conv(x, w, strides, padding, **options("NHWC HWIO NHWC"))
     assert (
         select_implementation(call, CompileSettings(lw.resolve_target("x86-64-v3"))).chosen.name == "conv.channels_last"
     )
     b = rng.normal(size=(window, window, 5, 9)).astype(np.float32)
     a = rng.normal(size=(2, 4, 9, 5)).astype(np.float32)
-    wanted = windows.conv_in(a, b, (1, 1), (window // 2,) * 4, (1, 1), 1, ("NHWC", "HWIO", "NHWC"))
+    wanted = windows.conv_in(a, b, (strides,) * 2, (padding,) * 4, (1, 1), 1, ("NHWC", "HWIO", "NHWC"))
     found = ops.evaluate(call, {x: a, w: b}, native=True, target="x86-64-v3")
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
