@@ -48,6 +48,8 @@ CASES = {  # x, weight, strides, padding, dilation, groups, the implementation
     "two channels": ((1, 2, 8, 10), (5, 2, 4, 7), (2, 1), (1, 3, 2, 3), (1, 1), 1, "conv.bytes_taps"),
     "first layer": ((2, 3, 16, 23), (6, 3, 5, 7), (2, 2), (2, 3, 2, 3), (1, 1), 1, "conv.bytes_taps"),
     "five channels": ((1, 5, 9, 7), (3, 5, 3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 1, "conv.bytes_taps"),
+    "strided columns": ((1, 8, 9, 11), (6, 8, 3, 1), (1, 2), (0,) * 4, (1, 1), 1, "conv.bytes_shifted"),
+    "strided, a word in a row": ((1, 2, 9, 11), (3, 2, 3, 2), (2, 2), (0,) * 4, (1, 1), 1, "conv.bytes_taps"),
     "patches": ((1, 3, 16, 24), (5, 3, 8, 8), (8, 8), (0,) * 4, (1, 1), 1, "conv.bytes_shifted"),
     "dilated and strided": ((1, 8, 16, 15), (6, 8, 3, 3), (2, 3), (0,) * 4, (2, 2), 1, "conv.bytes_shifted"),
     "one axis of one channel": ((2, 1, 40), (3, 1, 9), (3,), (4, 2), (1,), 1, "conv.bytes_taps"),

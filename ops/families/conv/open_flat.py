@@ -20,7 +20,7 @@ from ....base.target import Target
 from ....graph.types import Type
 from ....ir.constants import const_int
 from ....ir.contents import free_vars
-from ....ir.expr import Axis, Expr
+from ....ir.expr import Axis, Binary, Expr
 from ....ir.facts import nonnegative
 from ....ir.makers import as_index, maximum
 from ....ir.row_major import ravel_index, unravel_index
@@ -54,11 +54,13 @@ class _Steps:
     width: Expr
 
     @staticmethod
-    def of(stride: int, dilation: int, window: int, outputs: Expr) -> _Steps:
-        """The steps along an axis of so many outputs."""
+    def of(stride: int, dilation: int, window: int, outputs: Expr, alone: bool) -> _Steps:
+        """The steps along an axis of so many outputs; ``alone`` where a window has one element, which is at the
+        output's position. Other windows read rows by a quotient by their width, of which bounds are found where it is
+        a dimension, or certain."""
         unit = stride if window == 1 else math.gcd(stride, dilation)
         stride, dilation = stride // unit, dilation // unit
-        certain = _is_counted(outputs) and window == 1
+        certain = window == 1 and _is_counted(outputs) and (alone or not isinstance(outputs, Binary))
         width = outputs if certain else _certain_width(outputs + (window - 1) * dilation // stride)
         return _Steps(stride, dilation, unit, width)
 
@@ -83,7 +85,7 @@ def flat_definition(attrs: ConvAttrs, inputs: Tensors, result: Type, terms: Term
     kind = tensor_argument(result, "result")
     outputs, window = kind.shape[2:], [const_int(e) or 0 for e in weight.shape[2:]]
     moves = zip(attrs.strides, attrs.dilation, window, outputs, strict=True)
-    steps = [_Steps.of(*move) for move in moves]
+    steps = [_Steps.of(*move, alone=set(window) == {1}) for move in moves]
     widths = [step.width for step in steps]
     source = _phases(x, attrs, steps, terms)
     filters, channels = ((const_int(extent) or 0) for extent in weight.shape[:2])
