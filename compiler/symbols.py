@@ -53,8 +53,8 @@ def position_name(number: int) -> str:
 
 
 def by_position(symbols: Iterable[Expr]) -> dict[Expr, Symbol]:
-    """New symbols, named by position, in place of these, or of other extents."""
-    return {symbol: _at_position(symbol, number) for number, symbol in enumerate(symbols)}
+    """New symbols, named by the position at which they come first, in place of these, or of other extents."""
+    return {symbol: _at_position(symbol, number) for number, symbol in enumerate(dict.fromkeys(symbols))}
 
 
 def _at_position(extent: Expr, number: int) -> Symbol:

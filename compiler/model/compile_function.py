@@ -12,6 +12,7 @@ from math import prod
 from ...artifact.extents import extent_of
 from ...artifact.function import CompiledFunction, TensorSpec
 from ...base.dataclass import dataclass
+from ...base.errors import InternalError
 from ...base.timing import timed
 from ...codegen.abi import symbolic_dims
 from ...codegen.compile import CompiledCode, EmittedCode, emit_code
@@ -60,7 +61,7 @@ def emit_function(function: Function, settings: CompileSettings) -> EmittedFunct
     nest, choices, work, _ = lower_function(function, settings, entry_symbol(function))
     func = timed(run_short_loops_alone, nest)
     emitted = timed(emit_code, timed(outline_parallel, func), settings.target, replace(settings.options, cache=False))
-    dims = {dim: dim.name for dim in symbolic_dims(func)}
+    dims = _named(function, symbolic_dims(func))
     heap = timed(heap_use, func)
     text = timed(func_text, func)
 
@@ -85,6 +86,14 @@ def emit_function(function: Function, settings: CompileSettings) -> EmittedFunct
         )
 
     return EmittedFunction(emitted, settings, complete)
+
+
+def _named(function: Function, dims: Sequence[Dim]) -> dict[Dim, str]:
+    """What callers say which dimension a number is for. Raises ``InternalError`` where a name would be for two."""
+    names = {dim: dim.name for dim in dims}
+    if len(set(names.values())) < len(names):
+        raise InternalError(f"{function.name} has several dimensions of one name: {', '.join(names.values())}")
+    return names
 
 
 def _spec(buffer: Buffer, names: Mapping[Dim, str]) -> TensorSpec:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import TypeAlias
 
 from ...base.dataclass import dataclass
@@ -113,13 +114,13 @@ def _shared(units: Sequence[Unit], settings: CompileSettings) -> Iterator[tuple[
         by_extents.setdefault(_extents(unit.function), []).append(unit)
     for family in _families(list(by_extents)):
         functions = {number: by_extents[extents][0].function for extents, number in family.numbers.items()}
-        step = math.gcd(*functions)
-        function = _with_open_extent(functions, family.positions, step, settings)
+        step, name = math.gcd(*functions), _free_name(functions.values())
+        function = _with_open_extent(functions, family.positions, step, name, settings)
         if function is None:
             continue
         for extents, number in family.numbers.items():
             for unit in by_extents.pop(extents):
-                symbols = {**unit.symbols, _name(unit.function): as_index(number // step)}
+                symbols = {**unit.symbols, name: as_index(number // step)}
                 yield unit, replace(unit, function=function, symbols=symbols)
 
 
@@ -138,9 +139,12 @@ def _known_of(extent: Expr) -> int | str:
     return ", ".join([str(extent), *least])
 
 
-def _name(function: Function) -> str:
-    """What the extent that becomes an argument is called: the next one after the function's own dimensions."""
-    return position_name(len(symbols_of(param.type for param in function.params)))
+def _free_name(functions: Iterable[Function]) -> str:
+    """What the extent that becomes an argument is called: as the first position that no dimension of the functions
+    has."""
+    kinds = (node.type for function in functions for node in (*function.params, *_calls(function)))
+    taken = {symbol.name for symbol in symbols_of(kinds)}
+    return next(name for name in map(position_name, count()) if name not in taken)
 
 
 def _families(known: Sequence[Extents]) -> Iterator[_Family]:
@@ -174,12 +178,12 @@ def _positions(extents: Extents) -> Iterator[tuple[int, ...]]:
 
 
 def _with_open_extent(
-    functions: Mapping[int, Function], positions: Sequence[int], step: int, settings: CompileSettings
+    functions: Mapping[int, Function], positions: Sequence[int], step: int, name: str, settings: CompileSettings
 ) -> Function | None:
-    """The function of any number at these positions that is a multiple of ``step``, and at least the least of those
-    given; None where operators do not take it, or would be served by other code."""
+    """The function of any number at these positions that is a multiple of ``step``, by a dimension of that name, and
+    at least the least of those given; None where operators do not take it, or would be served by other code."""
     least, most = functions[min(functions)], functions[max(functions)]
-    symbol = Dimension(_name(least), INDEX, min(functions) // step)
+    symbol = Dimension(name, INDEX, min(functions) // step)
     try:
         made = _with_extent_at(least, positions, symbol * step)
     except TypeInferenceError:

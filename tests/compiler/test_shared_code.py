@@ -7,7 +7,10 @@ from open_models import model
 
 import loopwright as lw
 from loopwright import te
+from loopwright.base.errors import InternalError
+from loopwright.compiler.model.compile_function import emit_function
 from loopwright.compiler.model.shared_code import LEAST_SHARERS
+from loopwright.compiler.settings import CompileSettings
 from loopwright.graph import Function, Tuple
 from loopwright.ops.families.gather import take
 from loopwright.ops.families.topk import topk
@@ -71,6 +74,25 @@ def test_a_leading_extent_before_open_ones_is_an_argument():
     assert set(shared.dims) == {"n0", "n1"}
     arrays = [numbers(1, channels, 5, 7) for channels in (3, 8, 20)]
     assert_right(lw.Engine(library, threads=1)(arrays), [np.maximum(x, 0) for x in arrays])
+
+
+def test_a_leading_extent_is_an_argument_where_several_operands_have_the_open_ones():
+    """The argument has a name that none of their dimensions has: else all of these would be as long as it is."""
+    rows, columns = te.var("rows"), te.var("columns")
+    mask = lw.var("mask", (1, 1, rows, columns))
+    inputs = [lw.var(f"x{k}", (1, channels, rows, columns)) for k, channels in enumerate((8, 20, 32))]
+    function = Function([mask, *inputs], Tuple(tuple(nn.relu(x * mask) for x in inputs)))
+    library = lw.compile(function, target=TARGET, jobs=1)
+    (shared,) = library.model.functions
+    assert sorted(shared.dims) == ["n0", "n1", "n2"]
+    arrays = [numbers(1, 1, 3, 5), *(numbers(1, channels, 3, 5) for channels in (8, 20, 32))]
+    assert_right(lw.Engine(library, threads=1)(arrays), [np.maximum(x * arrays[0], 0) for x in arrays[1:]])
+
+
+def test_two_dimensions_of_one_name_are_an_error_of_our_own():
+    x = lw.var("p0", (te.var("n0"), te.var("n0")))
+    with pytest.raises(InternalError, match="fused_relu has several dimensions of one name: n0, n0"):
+        emit_function(Function((x,), nn.relu(x), "fused_relu"), CompileSettings(lw.resolve_target(TARGET)))
 
 
 def test_two_functions_are_left_as_they_are():
