@@ -171,11 +171,14 @@ def follow_axes(remap: Callable[[Any, ValueLayout], Any | None]) -> LayoutRule:
 
 
 def follow_layout(primal: Callable[[Call], Layout]) -> LayoutRule:
-    """The rule of operators with one argument whose attribute ``layout`` is that of argument and result; ``primal``
-    gives what it means by default."""
+    """The rule of operators with one argument whose attribute ``layout`` is that of argument and result, and may have
+    blocks of C; ``primal`` gives what it means by default."""
 
     def rule(call: Call, given: ValueLayout | None, target: Target) -> Iterable[LayoutCandidate]:
-        if given is not None and given.primal is primal(call) and call.attrs.layout in ("", str(given.primal)):
+        if given is None or given.primal is not primal(call) or call.attrs.layout not in ("", str(given.primal)):
+            return
+        # Where samples and channels have changed places, those of a convolution are blocks of N.
+        if all(axis.block is None or axis.name == "C" for axis in given.layout.axes):
             yield LayoutCandidate((given,), replace(call.attrs, layout=str(given.layout)), given)
 
     return rule

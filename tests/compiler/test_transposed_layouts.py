@@ -139,3 +139,21 @@ def test_a_transpose_of_more_axes_than_there_are_letters_stays():
 def test_layouts_are_named_by_rank():
     assert [str(Layout.of_rank(rank)) for rank in (2, 3, 4, 5, 6)] == ["AB", "NCW", "NCHW", "NCDHW", "ABCDEF"]
     assert str(Layout("NCHW16c").renamed(dict(zip("NCHW", "NWCH", strict=True)))) == "NWCH16w"
+
+
+BEHIND_BLOCKS = {
+    "max_pool": lambda x: nn.max_pool(x, 2),
+    "avg_pool": lambda x: nn.avg_pool(x, 2),
+    "lp_pool": lambda x: nn.lp_pool(x, 2),
+    "global_avg_pool": nn.global_avg_pool,
+    "lrn": lambda x: nn.lrn(x, size=3),
+    "depth_to_space": lambda x: nn.depth_to_space(x, 2),
+}
+
+
+@pytest.mark.parametrize("name", BEHIND_BLOCKS)
+def test_channels_in_blocks_that_become_samples_are_brought_together(name):
+    """As where exporters cut an image for a dilated convolution. What follows reads no blocks of samples."""
+    x = lw.var("x", (4, 8, 6, 8))
+    y = nn.relu(nn.conv2d(x, constant(16, 8, 3, 3), padding=1))
+    same_values(x, BEHIND_BLOCKS[name](nn.transpose(y, (1, 0, 2, 3))), numbers(4, 8, 6, 8))
