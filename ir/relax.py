@@ -176,6 +176,8 @@ class Limits:
                 return _both(minimum, a, c2), _both(maximum, b, d)
             case Let(var, value, body):
                 return self.bounds(simplify(substitute(body, {var: value}), self.facts))
+            case Cast(_, value) if value.dtype.bits <= 8:  # a byte of memory is within a table for each of its values
+                return self._constants(e)
             case Load() | TensorRead() | Cast() | Reduce():
                 return None, None
             case Call("abs", (x,)):

@@ -93,13 +93,15 @@ def test_the_difference_of_bounds_loses_what_they_have_in_common() -> None:
     assert str(simplify(bounds[1] - bounds[0], facts)) == "n * 7 + 14"
 
 
-def test_what_memory_says_is_not_bounded_unless_clamped() -> None:
+def test_what_memory_says_is_not_bounded_unless_clamped_or_of_a_byte() -> None:
     gather = cast("index", Load(INDICES, (I,)))
     assert relax(gather, TILE) is None
     assert relax(gather + IO, {}) is None
     bounds = relax(maximum(minimum(gather, N - 1), 0), TILE, NO_FACTS.with_condition(N >= 1))
     assert bounds is not None
     assert (str(bounds[0]), str(bounds[1])) == ("0", "n - 1")
+    byte = cast("index", Load(make_buffer("bytes", (N,), "uint8"), (I,)))
+    assert [str(bound) for bound in relax(byte + IO, TILE) or ()] == ["io", "io + 255"]
     bounds = relax(gather % 8, TILE)
     assert bounds is not None
     assert (str(bounds[0]), str(bounds[1])) == ("0", "7")

@@ -5,6 +5,7 @@ import pytest
 
 import loopwright as lw
 from loopwright import te
+from loopwright.ops.families.byte_table import byte_table
 from loopwright.ops.families.reshape import reshape_to_open
 
 
@@ -35,6 +36,18 @@ def test_a_border_before_the_rows_is_no_hindrance():
     wanted = np.sqrt(np.pad(given, [(1, 0)] * 3, constant_values=1)).transpose(1, 2, 0)
     (found,) = lw.Engine(library)(given)
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8"])
+def test_a_table_of_bytes_is_no_hindrance(kind):
+    """What is read of it beyond the end of a tile is one of its 256 elements, whatever is in memory."""
+    x, table = lw.var("x", (1, 64, te.var("n")), kind), np.random.default_rng(1).permutation(256).astype(np.uint8)
+    library = lw.compile(lw.Function([x], lw.nn.transpose(byte_table(x, lw.const(table)), (0, 2, 1))), "x86-64-v3")
+    assert "transpose.tiled" in [choice.implementation for f in library.functions for choice in f.choices]
+
+    given = np.random.default_rng(0).integers(0, 256, (1, 64, 37)).astype(np.uint8)
+    (found,) = lw.Engine(library)(given.view(kind))
+    np.testing.assert_array_equal(found, table[given].transpose(0, 2, 1))
 
 
 @pytest.mark.parametrize("shape", [("n", 1, 1, 12), (33, 1, 1, 12), ("m", "n", 1, 12)], ids=str)
