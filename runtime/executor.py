@@ -19,6 +19,7 @@ from ..base.addresses import addresses_of
 from ..base.aligned import ARENA_ALIGNMENT, PAGE_BYTES, aligned_empty
 from ..base.dataclass import dataclass
 from ..base.errors import OutOfMemoryError
+from ..base.freed_memory import keep_freed
 from ..base.quantities import bytes_text
 from .arena import Arena
 from .arrays import Array
@@ -305,13 +306,16 @@ class Executor:
                     raise self._no_memory([each]) from None
         return completed
 
-    def _needed(self, plan: Plan) -> int:
-        """The bytes that runs by this plan take beside the weights, and what stages ask for."""
+    def _arena_bytes(self, plan: Plan) -> int:
+        """The bytes that runs by this plan take for the arena; 0 where stages ask for theirs."""
+        return 0 if self._staged is not None else max(self._arena.nbytes, self._arena_size(plan) + ARENA_ALIGNMENT)
+
+    def _freed_bytes(self, plan: Plan) -> int:
+        """The bytes that a run by this plan takes anew, and that are freed behind it: for outputs, and in kernels."""
         states = {state.output for state in self._loaded.model.states}  # sessions claim these
         shapes = enumerate(zip(plan.outputs, self._kinds, strict=True))
         outputs = sum(math.prod(s) * kind.itemsize for n, (s, kind) in shapes if s is not None and n not in states)
-        arena = 0 if self._staged is not None else max(self._arena.nbytes, self._arena_size(plan) + ARENA_ALIGNMENT)
-        return arena + outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
+        return outputs + self._loaded.most_heap(plan.dims, self.config.threads or 1)
 
     def _arena_size(self, plan: Plan) -> int:
         """The bytes of the arena for a plan, and for all others at once, where dimensions have largest values."""
@@ -331,13 +335,15 @@ class Executor:
         intermediates and dimensions."""
         plan = self._plans.plan(tuple(shapes))
         self._shapes = None  # what a failure leaves behind is not taken for laid out
-        self._other_bytes, self._dims_text = self._needed(plan), plan_text(self._loaded.model, plan)
+        freed = self._freed_bytes(plan)
+        self._other_bytes, self._dims_text = self._arena_bytes(plan) + freed, plan_text(self._loaded.model, plan)
         if self._staged is not None:
             self._claim_stages(self._staged.claimed)
             self._staged.lay_out(plan.dims)
         else:
             self._claim_segments(self._grown_bytes)
             self._fixed = self._planned(plan)
+        keep_freed(freed)
         self._outputs = [
             None if shape is None else _Output(self._allocator(shape, kind), shape, kind)
             for shape, kind in zip(plan.outputs, self._kinds, strict=True)

@@ -19,12 +19,15 @@ from ..base.errors import (
     RuntimeArgumentError,
     TargetError,
 )
+from ..base.freed_memory import keep_freed
 from ..base.target import Target
 from ..codegen.abi import CONTEXT_SLOTS, OUT_OF_MEMORY, PARALLEL_FOR, RECORD
 from ..codegen.compile import CompiledCode
+from ..codegen.heap_use import heap_use
 from ..codegen.jit import load
 from ..codegen.mlir.loops import loops_text
 from ..codegen.report.report import VectorReport
+from ..ir.constants import const_int
 from ..ir.interpret import interpret
 from ..ir.stmt import PrimFunc
 from .arguments import Arguments
@@ -72,6 +75,8 @@ class Kernel:
             symbols = thread_pool_symbols() if PARALLEL_FOR in code.llvm_ir else {}
             symbols.update(extern_addresses(code.externs, func.name))
             self._loaded = load(code, symbols)  # keeps the machine code in memory
+            heap = heap_use(func)
+            keep_freed((const_int(heap.once) or 0) + self._threads * (const_int(heap.each) or 0))
             self._address = self._loaded.address()
             native: Entry = _ENTRY(self._address)
             self._entry = self._checked_entry(native) if code.options.debug else native

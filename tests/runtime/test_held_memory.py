@@ -3,6 +3,8 @@ less, and no more of it after many shapes than after the largest."""
 
 import gc
 import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +199,52 @@ def test_memory_is_flat_over_many_shapes(open_library):
     gc.collect()
     assert resident() - halfway < 16 << 20
     check(engine, rows(7))
+
+
+FRESH_PAGES = """
+import resource, sys
+import numpy as np
+import loopwright as lw
+from loopwright import te
+
+def fresh_pages(call):
+    call()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(10):
+        call()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+"""
+OF_A_KERNEL = """
+n = 2_000_000
+A = te.placeholder((n,), "float32", name="A")
+B = te.compute((n,), lambda i: A[i] + 1.0, name="B")
+C = te.compute((n,), lambda i: B[i] * 2.0, name="C")
+D = te.compute((n,), lambda i: B[i] + C[n - 1 - i], name="D")
+E = te.compute((n,), lambda i: D[i] + D[n - 1 - i], name="E")
+kernel = lw.build(lw.create_schedule(E), [A, E], target="x86-64-v2")
+a, d = np.ones((2, n), np.float32)
+print(fresh_pages(lambda: kernel(a, d)))
+"""
+OF_AN_ENGINE = """
+engine = lw.Engine(lw.load(sys.argv[1]), threads=1)
+x = np.ones((1000, 1000), np.float32)
+print(fresh_pages(lambda: engine([x])))
+"""
+
+
+def fresh_pages(program, *arguments):
+    command = [sys.executable, "-c", FRESH_PAGES + program, *map(str, arguments)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def test_what_kernels_allocate_takes_no_fresh_pages_in_each_call():
+    """Three intermediates of 8 MB: pages that the system takes back each time cost more than the call."""
+    assert fresh_pages(OF_A_KERNEL) < 2 * 5860, "5860 pages are what one call takes"
+
+
+def test_outputs_take_no_fresh_pages_in_each_call(tmp_path):
+    """Three outputs of 4 MB, of a library that is loaded: nothing large was freed before."""
+    x = lw.var("x", (te.var("n"), 1000))
+    outputs = lw.op.Tuple([lw.nn.add(x, x), lw.nn.exp(x), lw.nn.relu(x)])
+    lw.compile(lw.Function([x], outputs), jobs=1, target="x86-64-v2").save(tmp_path / "three.lwlib")
+    assert fresh_pages(OF_AN_ENGINE, tmp_path / "three.lwlib") < 2 * 2930, "2930 pages are what one call takes"
