@@ -99,6 +99,8 @@ class Interval:
             return Interval(low, high)
         if other.within(None, -1):
             return -self // -other
+        if other.within(0, None):
+            return self.union(Interval.exactly(0))  # as far as 0, and no further
         largest = self.largest_magnitude
         return Interval() if largest is None else Interval(-largest, largest)
 

@@ -81,6 +81,8 @@ EXPRESSIONS: list[tuple[Expr, Interval]] = [
     (I * 2 + J - I * 2, Interval(-2, 3)),
     (J * J, Interval(-6, 9)),
     (J // 2, Interval(-1, 1)),
+    ((I + 5) // maximum(J, 0), Interval(0, 14)),
+    (J // maximum(index_var("free"), 0), Interval(-2, 3)),
     (I % 4, Interval(0, 3)),
     (I % 100, Interval(0, 9)),
     (minimum(I, 4), Interval(0, 4)),
