@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 
 from .... import te
+from ....base.aligned import ARENA_ALIGNMENT
 from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.layout import NCHW
@@ -91,7 +92,7 @@ class WinogradStages(Stages):
     def before_result(self) -> list[te.Tensor]:
         """All stages that are computed before the result, which may be the one in blocks."""
         between = [self.blocked] if self.is_unblocked else []
-        return [self.products, self.inputs, self.taken_rows, self.made_rows, self.made, *between]
+        return [self.products, self.inputs, self.taken, self.taken_rows, self.made_rows, self.made, *between]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -280,11 +281,12 @@ class Winograd:
         stage.vectorize(lane)
         stage.unroll(row)
         stage.unroll(part)
+        _keep_apart(stage, 3)
         return co, ci
 
 
 def _schedule_inputs(schedule: Schedule, anchor: WinogradStages, parallel: bool) -> None:
-    """Tile by tile, a vector of channels at a time; x is read where its rows are transformed."""
+    """Tile by tile, a vector of channels at a time; a column of x is read at once, into registers."""
     stage, rows = schedule[anchor.inputs], schedule[anchor.taken_rows]
     n, i, j, block, tile, lane = stage.loops
     stage.reorder(n, block, tile, i, j, lane)
@@ -292,9 +294,12 @@ def _schedule_inputs(schedule: Schedule, anchor: WinogradStages, parallel: bool)
     stage.unroll(j)
     if parallel:
         stage.parallel(block)
-    schedule[anchor.taken].compute_inline()
-    _schedule_rows(rows)
+    _keep_apart(stage, 2)
+    column = _schedule_rows(rows)
     rows.compute_at(stage, tile)
+    taken = schedule[anchor.taken]
+    _schedule_rows(taken)
+    taken.compute_at(rows, column)
 
 
 def _schedule_result(stage: StageView, half: StageView) -> None:
@@ -304,12 +309,20 @@ def _schedule_result(stage: StageView, half: StageView) -> None:
     _schedule_rows(half)
 
 
-def _schedule_rows(stage: StageView) -> None:
-    """Column by column, all rows at once, which share what they add."""
+def _schedule_rows(stage: StageView) -> LoopView:
+    """Column by column, all rows at once, which share what they add. Gives the loop over columns."""
     *outer, row, column, lane = stage.loops
     stage.reorder(*outer, column, row, lane)
     stage.vectorize(lane)
     stage.unroll(row)
+    return column
+
+
+def _keep_apart(stage: StageView, dim: int) -> None:
+    """Let the planes, whose columns are dimension ``dim``, be an odd number of cache lines apart: a tile has a line of
+    each, and lines that are a page apart evict each other from the first cache."""
+    line = ARENA_ALIGNMENT // stage.op.outputs[0].dtype.storage_bytes
+    stage.storage_align(dim, 2 * line, line)
 
 
 # Strategy
