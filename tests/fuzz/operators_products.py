@@ -264,7 +264,8 @@ def draw_recurrence(name, oracle, gates, activations, more=lambda hidden: (), st
         clip = d.one(np.inf, 1.5)
         kind = d.one("float32", "float32", "float64")
         attrs = op.attrs(activations=activations, alphas=parameters, betas=parameters, clip=clip)
-        weights = recurrences.panels(d.rng.uniform(-1, 1, (gates * hidden, hidden)).astype(kind) / hidden, gates)
+        numbers = d.rng.uniform(-1, 1, (gates * hidden, hidden)).astype(kind) / hidden
+        weights = recurrences.panels(numbers, gates, together=name != "nn.gru_steps")
         shapes = [(d.one(1, batch), hidden)] * states + list(more(hidden))
         return Case(
             lambda *x: op(*x, attrs=attrs),

@@ -315,7 +315,7 @@ def recurrence_cases(name, oracle, gates, more=lambda hidden: (), states=1, **at
     """Recurrences of one sample and of several, of units that fill their panels and not."""
     op = get_op(name)
     for time, batch, hidden in ((3, 1, 5), (2, 4, 18), (0, 1, 3), (2, 3, 16)):
-        weights = recurrences.panels(floats(gates * hidden, hidden) / 3, gates)
+        weights = recurrences.panels(floats(gates * hidden, hidden) / 3, gates, name != "nn.gru_steps")
         first = [floats(batch, hidden) for _ in range(states)]
         yield (
             lambda *x: op(*x, attrs=op.attrs(clip=2.5, **attrs)),

@@ -74,19 +74,21 @@ def rnn(x, r, h, activations=("Tanh",), clip=np.inf):
     return np.stack(hs)
 
 
-def panels(r, gates):
-    """Weights [gates · hidden, hidden] in panels of hidden units."""
+def panels(r, gates, together=True):
+    """Weights [gates · hidden, hidden] in panels of hidden units, which have all gates, or each gate its own."""
     hidden = r.shape[1]
     count = -(-hidden // PANEL)
     whole = np.zeros((gates, count * PANEL, hidden), r.dtype)
     whole[:, :hidden] = r.reshape(gates, hidden, hidden)
-    return np.ascontiguousarray(whole.reshape(gates, count, PANEL, hidden).transpose(1, 3, 0, 2))
+    apart = whole.reshape(gates, count, PANEL, hidden).swapaxes(2, 3)
+    return np.ascontiguousarray(apart.transpose(1, 2, 0, 3) if together else apart.reshape(-1, hidden, 1, PANEL))
 
 
 def unpacked(held):
     """The weights that stand in panels."""
-    count, hidden, gates, width = held.shape
-    return held.transpose(2, 0, 3, 1).reshape(gates, count * width, hidden)[:, :hidden].reshape(-1, hidden)
+    hidden = held.shape[1]
+    by_gates = held.reshape(-1, -(-hidden // PANEL), *held.shape[1:]).transpose(0, 3, 1, 4, 2)
+    return by_gates.reshape(*by_gates.shape[:2], -1, hidden)[:, :, :hidden].reshape(-1, hidden)
 
 
 def of_panels(recurrence):

@@ -23,6 +23,7 @@ from .attrs import ActivationLike, RecurrentAttrs, check_activations, parameters
 from .sequences import Sequences, as_state, check_arguments, in_dtype, input_products
 from .steps import (
     ARGUMENTS,
+    UNITS,
     CellStages,
     RecurrentStages,
     check_vector,
@@ -42,9 +43,13 @@ DEFAULT = ("Sigmoid", "Tanh")
 
 def _relation(types: Sequence[Type], attrs: RecurrentAttrs) -> Type:
     check_activations(attrs, len(DEFAULT))
+    return recurrence_type(types, GATES, together=False).states_type
+
+
+def _reset_after_relation(types: Sequence[Type], attrs: RecurrentAttrs) -> Type:
+    check_activations(attrs, len(DEFAULT))
     made = recurrence_type(types, GATES)
-    if len(types) == 4:
-        check_vector(types[3], "bias", (made.hidden,), made)
+    check_vector(types[3], "bias", (made.hidden,), made)
     return made.states_type
 
 
@@ -97,7 +102,11 @@ GRU_STEPS = register_op(
     "nn.gru_steps",
     "the states of gated recurrent units, [time + 1, batch, hidden], with that before the first step; the gates are "
     "update, reset, candidate",
-    ARGUMENTS,
+    [
+        ARGUMENTS[0],
+        ("r", f"the weights of the states, [gates · panels, hidden, 1, {UNITS}]: panels of the units of each gate"),
+        *ARGUMENTS[2:],
+    ],
     _relation,
     OpPattern.OPAQUE,
     RecurrentAttrs,
@@ -106,7 +115,7 @@ RESET_AFTER_GRU_STEPS = register_op(
     "nn.reset_after_gru_steps",
     "the states of nn.gru_steps, which are reset after they are multiplied with the weights of the candidate",
     [*ARGUMENTS, ("bias", "what the candidate's product has added before the reset, [hidden]")],
-    _relation,
+    _reset_after_relation,
     OpPattern.OPAQUE,
     RecurrentAttrs,
 )
@@ -136,7 +145,8 @@ def gru(
     """
     check_arguments("gru", x, w, bias, h, reset_bias, lengths)
     kind, wide = tensor_of(x).dtype, accumulator(tensor_of(x).dtype)
-    sequences, weights = Sequences(lengths, flag(reverse, "reverse")), panels("gru", r, GATES)
+    sequences = Sequences(lengths, flag(reverse, "reverse"))
+    weights = panels("gru", r, GATES, together=reset_bias is not None)
     arguments = [input_products(sequences.from_start(x), w, bias), weights, as_state(h, weights, wide)]
     attrs = RecurrentAttrs(*parameters_of("gru", activations), real(clip, "clip"))
     if reset_bias is None:

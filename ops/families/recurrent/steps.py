@@ -1,7 +1,8 @@
 """What the recurrences of all cells share: their types, the products with their states, and the schedule of a step.
 
 The weights of a recurrence are held in panels of ``UNITS`` hidden units, ``[panels, hidden, gates, UNITS]``, so that
-the sums of all gates of some units stay in registers while the state goes by, and weights are read as one stream.
+the sums of all gates of some units stay in registers while the state goes by, and weights are read as one stream. Where
+gates are summed one after another, each of them has its panels, ``[gates · panels, hidden, 1, UNITS]``.
 """
 
 from __future__ import annotations
@@ -71,16 +72,19 @@ def recurrence_of(x: TensorType | Tensor, r: TensorType | Tensor) -> RecurrenceT
     return RecurrenceType(x.shape[0], x.shape[1], const_int(r.shape[1]) or 0, x.dtype)
 
 
-def recurrence_type(types: Sequence[Type], gates: int) -> RecurrenceType:
-    """Check the arguments that all recurrences have. Raises ``TypeInferenceError`` where they do not fit."""
+def recurrence_type(types: Sequence[Type], gates: int, together: bool = True) -> RecurrenceType:
+    """Check the arguments that all recurrences have; ``together`` says whether panels have all gates. Raises
+    ``TypeInferenceError`` where they do not fit."""
     x, r = tensor_argument(types[0], "x"), tensor_argument(types[1], "r")
     if x.dtype.kind not in FLOAT_KINDS or accumulator(x.dtype) is not x.dtype:
         raise TypeInferenceError(f"x must be of float32 or float64, in which states are kept, found {x.dtype}")
     if accumulator(r.dtype) is not x.dtype:
         raise TypeInferenceError(f"r must be of {x.dtype} as x is, or a float that is widened to it, found {r.dtype}")
     hidden = const_int(r.shape[1]) if r.ndim == 4 else None
-    if hidden is None or [const_int(e) for e in (r.shape[0], *r.shape[2:])] != [-(-hidden // UNITS), gates, UNITS]:
-        raise TypeInferenceError(f"r must be [panels, hidden, {gates}, {UNITS}], with known extents, found {r}")
+    apart, held = (1, gates) if together else (gates, 1)
+    if hidden is None or [const_int(e) for e in (r.shape[0], *r.shape[2:])] != [apart * panels_of(hidden), held, UNITS]:
+        shown = f"[panels, hidden, {gates}, {UNITS}]" if together else f"[{gates} · panels, hidden, 1, {UNITS}]"
+        raise TypeInferenceError(f"r must be {shown}, with known extents, found {r}")
     if x.ndim != 3 or const_int(x.shape[2]) != gates * hidden:
         raise TypeInferenceError(f"x must be [time, batch, {gates} · {hidden}], found {x}")
     made = recurrence_of(x, r)
@@ -144,9 +148,13 @@ def products(
     """The products of the weights of some gates, the first of which has the number ``first``, and a state, which is
     read at step, batch and unit: [time + 1, batch, gates, hidden]."""
     k = te.reduce_axis((0, of.hidden), name="k")
+    is_apart = const_int(r.shape[2]) == 1
 
     def element(t: Axis, b: Axis, g: Axis, j: Axis) -> Expr:
-        return te.sum(state(t, b.var, k) * widened(r[j // UNITS, k, g + first, j % UNITS]), axis=k)
+        panel, unit = j // UNITS, j % UNITS
+        gate = g + first
+        weight = r[gate * panels_of(of.hidden) + panel, k, 0, unit] if is_apart else r[panel, k, gate, unit]
+        return te.sum(state(t, b.var, k) * widened(weight), axis=k)
 
     return te.compute((of.time + 1, of.batch, gates, of.hidden), element, name=name)
 
@@ -222,12 +230,17 @@ def _schedule_part(schedule: Schedule, part: CellStages, batch: int | None, targ
 def _tile(batch: int | None, hidden: int, gates: int, lanes: int, target: Target) -> tuple[int, int]:
     """The rows and units whose sums are kept in registers."""
     if batch == 1:
-        return 1, min(max(1, SUMS * lanes // (gates * UNITS)) * UNITS, -(-hidden // UNITS) * UNITS)
+        return 1, min(max(1, SUMS * lanes // (gates * UNITS)), panels_of(hidden)) * UNITS
     most = max(1, int(target.vector_registers * REGISTERS) // gates)
     return (min(most, OPEN_ROWS) if batch is None else -(-batch // -(-max(1, batch) // most))), lanes
 
 
-def panels(op: str, r: Node, gates: int) -> Node:
+def panels_of(hidden: int) -> int:
+    """How many panels so many hidden units have."""
+    return -(-hidden // UNITS)
+
+
+def panels(op: str, r: Node, gates: int, together: bool = True) -> Node:
     """The weights of a recurrence [gates · hidden, hidden] in panels; a constant's are rearranged when the model is
     compiled. Raises ``TypeInferenceError``, with the name of the operator, for another shape."""
     kind = tensor_of(r)
@@ -235,7 +248,9 @@ def panels(op: str, r: Node, gates: int) -> Node:
     hidden = extents[-1] if extents else None
     if hidden is None or extents != [gates * hidden, hidden]:
         raise TypeInferenceError(f"{op}: r must be [{gates} · hidden, hidden], with known extents, found {kind}")
-    by_gates = reshape(r, (gates, hidden, hidden), allow_zero=True)
-    count = -(-hidden // UNITS)
+    by_gates, count = reshape(r, (gates, hidden, hidden), allow_zero=True), panels_of(hidden)
     whole = pad(by_gates, (0, 0, 0), (0, count * UNITS - hidden, 0))
-    return transpose(reshape(whole, (gates, count, UNITS, hidden), allow_zero=True), (1, 3, 0, 2))
+    units = reshape(whole, (gates, count, UNITS, hidden), allow_zero=True)
+    if together:
+        return transpose(units, (1, 3, 0, 2))
+    return reshape(transpose(units, (0, 1, 3, 2)), (gates * count, hidden, 1, UNITS), allow_zero=True)
