@@ -30,6 +30,8 @@ class Guard:
     worst: Compare
     low: Expr | None
     high: Expr | None
+    is_exact: bool
+    """Whether the condition itself is ``worst``, since no loop inside has a say in it: elsewhere it fails."""
 
 
 def find_guards(loop: For) -> list[Guard]:
@@ -124,7 +126,7 @@ def guard_of(
     body binds, if these are known."""
     if reads_memory(condition) or not _mentions(condition, loop.var, inner):
         return None
-    margin = margin_of(condition)
+    margin = whole = margin_of(condition)
     if margin is None:
         return None
     for nested in reversed(inner):
@@ -133,12 +135,13 @@ def guard_of(
             return None
         last = subtract(add(nested.min, nested.extent), ONE)
         margin = substitute(margin, {nested.var: nested.min if (form[0] > 0) is not best else last})
+    is_exact = margin is whole
     variables = variables_of(margin)
     if loop.var not in variables or reads_memory(margin):
         return None
     if not (bindings_in(loop.body) if bound is None else bound).isdisjoint(variables):
         return None
-    return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var))
+    return Guard(condition, Compare(">=", margin, ZERO), *_solve(margin, loop.var), is_exact)
 
 
 def _mentions(condition: Compare, var: Var, inner: tuple[For, ...]) -> bool:

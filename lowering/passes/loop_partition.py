@@ -5,13 +5,13 @@ padded convolution get loops of their own. ``guards.py`` finds the conditions an
 
 Policy. A loop of which the guard is the whole body just gets shorter, also where loops stand between: the iterations
 are left out in which it lets nothing through. Else serial loops are split by range, from the outside inwards; the
-condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). The border parts, which
-run seldom, are not split again; but where a guard chooses between values from memory, as in a concatenation, what is
-behind it is no border. A parallel loop stays one loop, so that it costs one launch: its
-body is chosen by a test. One task that fails it may be half of the work, so loops in it are split as well; rows of an
-open extent that end in a task make no second body, since the loop over them is cut there. Vectorized
-and unrolled loops are left; inside a vectorized loop, no range may come to depend on the lane. The conditions of masks
-(``If.mask``) are left too.
+condition must hold for all iterations of the loops inside (``io*16 + ii < n`` splits ``io``). In a border part the
+condition that alone limits the main one fails, and is gone as well. The border parts, which run seldom, are not split
+again; but where a guard chooses between values from memory, as in a concatenation, what is behind it is no border. A
+parallel loop stays one loop, so that it costs one launch: its body is chosen by a test. One task that fails it may be
+half of the work, so loops in it are split as well; rows of an open extent that end in a task make no second body, since
+the loop over them is cut there. Vectorized and unrolled loops are left; inside a vectorized loop, no range may come to
+depend on the lane. The conditions of masks (``If.mask``) are left too.
 
 Clamps of indices (``clamps.py``) are decided likewise, but only in loops where they cost something: in the main part
 ``A[max(i - 1, 0)]`` is ``A[i - 1]``. A border is split again for these, for it may be a whole row of an image.
@@ -35,7 +35,7 @@ from .clamps import ClampFinder, has_clamps
 from .context import inside_loop
 from .copying import fresh_copy
 from .guards import Guard, conditions_around, conditions_in, find_guards, guard_of, limits_of
-from .loop_ranges import split_range, with_loop_body, with_range, without
+from .loop_ranges import split_range, where_failing, with_loop_body, with_range, without
 
 CLAMP_COPIES = 4
 """So many times as many copies may be made for clamps as for guards: of innermost loops, which are short."""
@@ -102,7 +102,10 @@ class _Partitioner:
             return with_loop_body(loop, self.stmt(loop.body, inside_loop(facts, loop)))
         main = with_range(loop, without(loop.body, parts.removed), parts.low, parts.high)
         inside = self.stmt(main.body, inside_loop(facts, main))
-        ends = (None if p is None else with_range(loop, loop.body, *p) for p in parts.around)
+        ends = [
+            None if part is None else with_range(loop, where_failing(loop.body, failing), *part)
+            for part, failing in zip(parts.around, parts.failing, strict=True)
+        ]
         before, after = (None if end is None else self._border(end, facts) for end in ends)
         return seq(before, with_loop_body(main, inside), after)
 

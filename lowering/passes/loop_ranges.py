@@ -5,11 +5,11 @@ Part of ``loop_partition`` and of ``tails``, which decide what to cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ...base.dataclass import dataclass
-from ...ir.constants import TRUE
+from ...ir.constants import FALSE, TRUE
 from ...ir.expr import Expr
 from ...ir.facts import Facts, prove
 from ...ir.makers import maximum, minimum
@@ -23,12 +23,14 @@ from .guards import Guard
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeParts:
-    """The main part ``low … high`` of a loop, in which the ``removed`` guards hold, and what is before and after it."""
+    """The main part ``low … high`` of a loop, in which the ``removed`` guards hold, and what is before and after it,
+    where those fail that ``failing`` names for each."""
 
     low: Expr
     high: Expr
     around: tuple[tuple[Expr, Expr] | None, tuple[Expr, Expr] | None]
     removed: frozenset[Expr]
+    failing: tuple[frozenset[Expr], frozenset[Expr]]
 
     @property
     def borders(self) -> list[tuple[Expr, Expr]]:
@@ -52,7 +54,19 @@ def split_range(loop: For, guards: Sequence[Guard], facts: Facts) -> RangeParts 
         high = high if prove(high >= low, facts) else simplify(maximum(high, low), facts)
     before = None if low is begin else (begin, low)
     after = None if high is end else (high, end)
-    return RangeParts(low, high, (before, after), frozenset(g.condition for g in solved))
+    return RangeParts(low, high, (before, after), frozenset(g.condition for g in solved), _failing_around(solved))
+
+
+def _failing_around(guards: Sequence[Guard]) -> tuple[frozenset[Expr], frozenset[Expr]]:
+    """The conditions that fail in all iterations before the main part, and after it: those that alone limit it."""
+    return _failing((g, g.low) for g in guards), _failing((g, g.high) for g in guards)
+
+
+def _failing(bounds: Iterable[tuple[Guard, Expr | None]]) -> frozenset[Expr]:
+    limiting = [(guard, bound) for guard, bound in bounds if bound is not None]
+    if len({bound for _, bound in limiting}) != 1:
+        return frozenset()
+    return frozenset(guard.condition for guard, _ in limiting if guard.is_exact)
 
 
 def _clamped_low(begin: Expr, end: Expr, lows: Sequence[Expr], facts: Facts) -> Expr:
@@ -90,6 +104,12 @@ def without(body: Stmt, conditions: Collection[Expr]) -> Stmt:
         return next((side.value for side in sides_of(node) if true.issuperset(side.conditions)), None)
 
     return rewrite(body, visit)
+
+
+def where_failing(body: Stmt, conditions: Collection[Expr]) -> Stmt:
+    """The body where these conditions do not hold."""
+    false = frozenset(conditions)
+    return rewrite(body, lambda node: FALSE if node in false else None) if false else body
 
 
 def with_loop_body(stmt: For | Allocate | LetStmt | While, body: Stmt) -> Stmt:

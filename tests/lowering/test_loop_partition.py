@@ -397,3 +397,18 @@ def test_a_part_that_does_more_keeps_all_iterations(nest):
     done = loop_partition(func)
     for sizes in ((2, 5), (5, 2), (8, 9)):
         nest.same(func, done, n=sizes[0], m=sizes[1])
+
+
+def test_a_border_does_not_ask_for_what_fails_there(nest):
+    n, p, q = index_var("n"), index_var("p"), index_var("q")
+    A, limits, B = (make_buffer(x, shape, "int32") for x, shape in (("A", (n,)), ("L", (p, q)), ("B", (n,))))
+
+    def item(i):
+        return Store(B, (i,), IfThenElse(i >= p, IfThenElse(i < q, Load(A, (i,)), const(3, INT32)), const(4, INT32)))
+
+    func = simplify_func(nest.kernel((A, limits, B), nest.loop("i", n, item)))
+    done = loop_partition(func)
+    before, main, after = (n for n in walk(done.body) if isinstance(n, For))
+    assert [str(before.body).count("p"), conditions(main.body), str(after.body).count("q")] == [0, 0, 0]
+    for extents in ((0, 1, 2), (9, 2, 7), (9, 7, 2), (9, 12, 15), (9, 0, 4), (9, 0, 9)):
+        nest.same(func, done, **dict(zip("npq", extents, strict=True)))
