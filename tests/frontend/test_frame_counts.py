@@ -52,7 +52,9 @@ def test_frames_are_counted_by_another_formula():
     run = engine(made)
     for batch, time in ((1, 400), (3, 97), (2, 81), (1, 80)):
         x = floats(batch, 1, time)
-        same(run([x]), onnx_evaluator(made).run(None, {"x": x}))
+        (found,), (expected,) = run([x]), onnx_evaluator(made).run(None, {"x": x})
+        largest = np.abs(expected).max()  # products of products, some of which cancel out
+        same([found / largest], [expected / largest])
 
 
 def test_a_formula_that_is_another_number_is_refused():
