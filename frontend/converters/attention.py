@@ -10,11 +10,14 @@ import numpy as np
 
 from ...base.dtype import BOOL
 from ...graph.node import Constant, Node, tensor_of
+from ...ir.constants import const_int
 from ...ir.expr import Expr
 from ...ops.families.attention.attention import attention
-from ...ops.families.binary import add, less_equal, logical_and
+from ...ops.families.binary import add, divide, less_equal, logical_and, multiply
+from ...ops.families.cast import cast
 from ...ops.families.reshape import expand_dims
 from ...ops.families.select import where
+from ...ops.families.unary import sqrt
 from ..onnx_node import OnnxNode
 from ..registry import converter
 from .heads import by_heads, count_of_heads, in_heads, joined, past_length, with_past
@@ -42,10 +45,23 @@ def _attention(node: OnnxNode) -> Sequence[Node | None] | None:
     causal, past = node.flag("is_causal"), node.get(PAST_KEY)
     if causal and past is not None:
         causal, mask = False, _causal(node, mask, query, key, past_length(past))
-    y: Node = attention(query, key, value, mask, node.real("scale") if node.has("scale") else None, causal, layout)
+    query, scale = _scaled(node, query)
+    y: Node = attention(query, key, value, mask, scale, causal, layout)
     if node.rank == 3:
         y = joined(node, y if layout == "BSHD" else by_heads(y))
     return y, key, value, None
+
+
+def _scaled(node: OnnxNode, query: Node) -> tuple[Node, float | None]:
+    """The query and the scale of scores. By default this is 1 / √size of head: where only a run knows the size, the
+    query is multiplied by it, and the scale is 1."""
+    kind = tensor_of(query)
+    if node.has("scale"):
+        return query, node.real("scale")
+    if const_int(kind.shape[-1]) is not None:
+        return query, None
+    root = sqrt(cast(extent_as_number(node, kind.shape[-1]), "float32"))
+    return multiply(query, cast(divide(Constant(np.ones((), np.float32)), root), kind.dtype)), 1.0
 
 
 def _is_plain(node: OnnxNode) -> bool:

@@ -59,6 +59,8 @@ ARRAYS = OfArrays()
 MAX_TAPS = 4
 """With more source elements than these for an element of the result, an axis is resized by a matrix product."""
 MAX_SCALE = 1 << 31
+MOST_TIMES = 256
+"""Open axes that are resized by a larger factor are so by tables."""
 SAMPLES = 4
 """So many elements in a row that are made alike tell that all of a row are."""
 WHOLE_ROW = 16
@@ -263,19 +265,28 @@ def _resize_alike(x: Node, axis: int, change: Resized, how: Interpolation) -> No
 
 
 def _repeats(scale: float, how: Interpolation) -> bool:
-    """Whether each element of the source is taken so many times in a row, whatever the extent."""
-    middle = how.coordinates in ("half_pixel", "half_pixel_symmetric") and how.nearest.startswith("round")
-    return scale.is_integer() and (middle or (how.coordinates == "asymmetric" and how.nearest == "floor"))
+    """Whether each element of the source is taken so many times in a row, whatever the extent: as those of a few are,
+    since positions beyond are those of the first, shifted by whole numbers."""
+    if how.coordinates == "align_corners" or not scale.is_integer() or not 1 <= scale <= MOST_TIMES:
+        return False
+    source = _positions(how, SAMPLES, SAMPLES * int(scale), scale)
+    return _times(nearest_of(source, how.nearest, ARRAYS), SAMPLES) == scale
 
 
 def _nearest(x: Node, axis: int, extent: int, source: Floats, rounding: Nearest) -> Node:
     rounded = nearest_of(source, rounding, ARRAYS)
     indices = np.clip(rounded, 0, extent - 1).astype(np.int64)
-    times = len(indices) // extent
-    if times > 0 and np.array_equal(indices, np.repeat(np.arange(extent), times)):
+    times = _times(indices, extent)
+    if times > 0:
         return repeat(x, times, axis)
     step = _step(indices)
     return take(x, Constant(indices), axis) if step is None else _every(x, axis, indices, step)
+
+
+def _times(indices: npt.NDArray[Any], extent: int) -> int:
+    """How often each element of the source is taken, if all are so in a row; else 0."""
+    times = len(indices) // extent
+    return times if np.array_equal(indices, np.repeat(np.arange(extent), times)) else 0
 
 
 def _step(indices: Integers) -> int | None:

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx_cases import floats, integers
-from open_models import FLOAT, TARGET, engine, model, same
+from open_models import FLOAT, HALF, TARGET, engine, model, same
 from pairs import each_pair
 
 import loopwright as lw
@@ -207,6 +207,20 @@ def test_attention_behind_a_cache_is_one_operator(opened, rank, causal, mask):
         library = lw.compile(made, target=TARGET, jobs=1)
         assert any("attention" in function.name for function in library.functions)
         same(lw.Engine(library)(list(arrays.values())), onnx_evaluator(made).run(None, arrays))
+
+
+@pytest.mark.parametrize("scale", [None, 0.25])
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_the_size_of_heads_may_be_open(kind, scale):
+    names, attributes = ["query", "key", "value"], {} if scale is None else {"scale": scale}
+    node = helper.make_node("Attention", names, ["y"], **attributes)
+    declared = HALF if kind == np.float16 else FLOAT, ["B", 4, "S", "d"]
+    made = model([node], dict.fromkeys(names, declared), ["y"], opset=23)
+    made.graph.output[0].type.tensor_type.elem_type = declared[0]
+    run = engine(made)
+    for batch, length, size in ((1, 5, 8), (2, 3, 20), (1, 1, 3)):
+        arrays = {name: floats(batch, 4, length, size, seed=k, kind=kind) for k, name in enumerate(names)}
+        same(run(arrays), onnx_evaluator(made).run(None, arrays), 1e-5 if kind == np.float32 else 2e-3)
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16])

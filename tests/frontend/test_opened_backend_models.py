@@ -18,7 +18,7 @@ WEIGHTS = {
 """Their filters or heads are an extent of an input that stands first."""
 LAST_AXES = {
     "AffineGrid",  # a matrix of two by three, or three by four
-    "Attention", "LinearAttention", "RotaryEmbedding",  # the size of a head
+    "LinearAttention", "RotaryEmbedding",  # the size of a head
     "ConvTranspose",  # with output_shape, of which padding is made
     "DFT", "STFT",  # real numbers or pairs
 }  # fmt: skip

@@ -5,6 +5,7 @@ import onnx
 import pytest
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
+from pairs import each_pair
 
 import loopwright as lw
 from loopwright import TypeInferenceError, te
@@ -190,6 +191,26 @@ def test_open_axes_that_shrink_by_a_whole_factor_are_as_in_onnx(ops, mode, times
         image = np.random.default_rng(0).standard_normal(extents).astype(np.float32)
         wanted = reference(image, [scale, scale], how)
         np.testing.assert_allclose(engine([image])[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+@each_pair(
+    coordinates=["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"],
+    rounding=["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
+    times=[2, 3],
+)
+def test_open_axes_that_grow_by_a_whole_factor_are_as_in_onnx(ops, coordinates, rounding, times):
+    """Those of which each element is taken as often are repeated, the others gathered by tables."""
+    how = Interpolation("nearest", coordinates, rounding)
+    x = ops.var((te.var("h"), te.var("w")))
+    changes = [Resized(k, extent * times, float(times)) for k, extent in enumerate(x.type.shape)]
+    library = lw.compile(lw.Function([x], resize_axes(x, changes, how, [x])), target="x86-64-v3", jobs=1)
+    engine, repeats = lw.Engine(library), True
+    for extents in ((1, 2), (7, 8), (13, 64)):
+        image = np.random.default_rng(0).standard_normal(extents).astype(np.float32)
+        wanted = reference(image, [times, times], how)
+        np.testing.assert_array_equal(engine([image])[0], wanted)
+        repeats &= np.array_equal(wanted, image.repeat(times, 0).repeat(times, 1))
+    assert (len(library.functions) == 1) is (repeats and coordinates != "align_corners")
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
