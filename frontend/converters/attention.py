@@ -40,26 +40,27 @@ def _attention(node: OnnxNode) -> Sequence[Node | None] | None:
         if has_cache:
             query, key, value, layout = by_heads(query), by_heads(key), by_heads(value), "BHSD"
     key, value = (with_past(node.get(k), x) for k, x in ((PAST_KEY, key), (PAST_VALUE, value)))
-    if not _is_whole(mask, key, layout):
+    if not _is_whole(mask, query, key, layout):
         return None
     causal, past = node.flag("is_causal"), node.get(PAST_KEY)
     if causal and past is not None:
         causal, mask = False, _causal(node, mask, query, key, past_length(past))
-    query, scale = _scaled(node, query)
+    query, scale = _scaled(node, query, key)
     y: Node = attention(query, key, value, mask, scale, causal, layout)
     if node.rank == 3:
         y = joined(node, y if layout == "BSHD" else by_heads(y))
     return y, key, value, None
 
 
-def _scaled(node: OnnxNode, query: Node) -> tuple[Node, float | None]:
+def _scaled(node: OnnxNode, query: Node, key: Node) -> tuple[Node, float | None]:
     """The query and the scale of scores. By default this is 1 / √size of head: where only a run knows the size, the
     query is multiplied by it, and the scale is 1."""
     kind = tensor_of(query)
     if node.has("scale"):
         return query, node.real("scale")
-    if const_int(kind.shape[-1]) is not None:
-        return query, None
+    size = const_int(kind.shape[-1]) or const_int(tensor_of(key).shape[-1])
+    if size:
+        return query, 1 / math.sqrt(size)
     root = sqrt(cast(extent_as_number(node, kind.shape[-1]), "float32"))
     return multiply(query, cast(divide(Constant(np.ones((), np.float32)), root), kind.dtype)), 1.0
 
@@ -75,13 +76,17 @@ def _is_plain(node: OnnxNode) -> bool:
     return all(node.integer(f"{side}_window_size", -1) < 0 for side in ("left", "right"))
 
 
-def _is_whole(mask: Node | None, key: Node, layout: str) -> bool:
-    """Whether a mask has a type that can be used as it is, and a place for each key: ONNX fills up shorter ones."""
+def _is_whole(mask: Node | None, query: Node, key: Node, layout: str) -> bool:
+    """Whether a mask has a type that can be used as it is, with the extents of scores or 1 on each axis but the last:
+    ONNX fills up masks of fewer keys."""
     if mask is None:
         return True
-    kind, keys = tensor_of(mask), tensor_of(key)
-    whole: Expr = keys.shape[layout.index("S")]
-    return kind.dtype in (BOOL, keys.dtype) and kind.ndim > 0 and kind.shape[-1] is whole
+    kind, own, keys = tensor_of(mask), tensor_of(query), tensor_of(key)
+    batch, heads, queries = (own.shape[layout.index(axis)] for axis in "BHS")
+    scores: tuple[Expr, ...] = (batch, heads, queries, keys.shape[layout.index("S")])
+    pairs = list(zip(kind.shape[::-1], scores[::-1], strict=False))
+    fits = all(given is extent or (k > 0 and const_int(given) == 1) for k, (given, extent) in enumerate(pairs))
+    return kind.dtype in (BOOL, keys.dtype) and 0 < kind.ndim <= len(scores) and fits
 
 
 def _causal(node: OnnxNode, mask: Node | None, query: Node, key: Node, past: Expr) -> Node:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ...graph.node import Node, tensor_of
-from ...ir.constants import ZERO
+from ...ir.constants import ZERO, const_int
 from ...ir.expr import Expr
+from ...ir.simplify import simplify
+from ...ops.families.assume_extent import assume_extent
 from ...ops.families.concatenate import concatenate
 from ...ops.families.transpose import transpose
 from ..onnx_node import OnnxNode
@@ -28,11 +30,14 @@ def known(node: OnnxNode, extent: Expr) -> int:
 
 
 def in_heads(node: OnnxNode, x: Node, heads: int) -> Node:
-    """[batch, sequence, heads · size] as [batch, sequence, heads, size]."""
+    """[batch, sequence, heads · size] as [batch, sequence, heads, size]. Raises ``ModelError`` for a width that heads do
+    not divide; each run checks an open one."""
     batch, length, width = tensor_of(x).shape
-    size, rest = divmod(known(node, width), heads)
-    if rest:
+    size = simplify(width // heads)
+    whole = simplify(size * heads)
+    if const_int(width) not in (None, const_int(whole)):
         raise node.unsupported(f"a width of {width}, which {heads} heads do not divide,")
+    x = x if whole is width else assume_extent(x, 2, whole, node.shapes.inputs)
     return reshape_to(x, (batch, length, heads, size), node.shapes.inputs)
 
 
@@ -44,7 +49,7 @@ def by_heads(x: Node) -> Node:
 def joined(node: OnnxNode, x: Node) -> Node:
     """[batch, sequence, heads, size] as [batch, sequence, heads · size]."""
     batch, length, heads, size = tensor_of(x).shape
-    return reshape_to(x, (batch, length, known(node, heads) * known(node, size)), node.shapes.inputs)
+    return reshape_to(x, (batch, length, simplify(heads * size)), node.shapes.inputs)
 
 
 def with_past(past: Node | None, x: Node) -> Node:

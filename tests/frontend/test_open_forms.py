@@ -209,17 +209,30 @@ def test_attention_behind_a_cache_is_one_operator(opened, rank, causal, mask):
         same(lw.Engine(library)(list(arrays.values())), onnx_evaluator(made).run(None, arrays))
 
 
-@pytest.mark.parametrize("scale", [None, 0.25])
-@pytest.mark.parametrize("kind", [np.float32, np.float16])
-def test_the_size_of_heads_may_be_open(kind, scale):
-    names, attributes = ["query", "key", "value"], {} if scale is None else {"scale": scale}
-    node = helper.make_node("Attention", names, ["y"], **attributes)
-    declared = HALF if kind == np.float16 else FLOAT, ["B", 4, "S", "d"]
-    made = model([node], dict.fromkeys(names, declared), ["y"], opset=23)
-    made.graph.output[0].type.tensor_type.elem_type = declared[0]
+@each_pair(
+    rank=[4, 3], kind=[np.float32, np.float16], scale=[None, 0.25], opened=["all", "query", "key"], masked=[False, True]
+)
+def test_the_size_of_heads_and_the_queries_of_a_mask_may_be_open(rank, kind, scale, opened, masked):
+    """Of all inputs, or of one, where another has the number; a mask has a name of its own for the queries."""
+    names = ["query", "key", "value", *(["mask"] if masked else [])]
+
+    def shape_of(name, batch, length, size):
+        if name == "mask":
+            return ("Q", 5) if batch == "B" else (length, 5)
+        length = length if name == "query" else 5
+        return (batch, 4, length, size) if rank == 4 else (batch, length, 4 * size if batch != "B" else size)
+
+    sizes = {name: "d" if opened in ("all", name) else 8 if rank == 4 else 32 for name in names}
+    element = HALF if kind == np.float16 else FLOAT
+    declared = {name: (element, list(shape_of(name, "B", "S", sizes[name]))) for name in names}
+    heads = {"q_num_heads": 4, "kv_num_heads": 4} if rank == 3 else {}
+    node = helper.make_node("Attention", names, ["y"], **heads, **({} if scale is None else {"scale": scale}))
+    made = model([node], declared, ["y"], opset=23)
+    made.graph.output[0].type.tensor_type.elem_type = element
     run = engine(made)
-    for batch, length, size in ((1, 5, 8), (2, 3, 20), (1, 1, 3)):
-        arrays = {name: floats(batch, 4, length, size, seed=k, kind=kind) for k, name in enumerate(names)}
+    for batch, length, size in ((1, 5, 8), (2, 3, 20 if opened == "all" else 8), (1, 1, 8)):
+        shapes = {name: shape_of(name, batch, length, size) for name in names}
+        arrays = {name: floats(*shape, seed=k, kind=kind) for k, (name, shape) in enumerate(shapes.items())}
         same(run(arrays), onnx_evaluator(made).run(None, arrays), 1e-5 if kind == np.float32 else 2e-3)
 
 
