@@ -191,8 +191,23 @@ def _with_positive(facts: Facts, extent: Expr) -> Facts:
                     for term in form:
                         rest.accumulate(term.coefficient, without_factors(term.factors, (factor,)) or ())
                     return _with_positive(_with_positive(facts, factor), expr_of(rest))
+            if (dividends := _without_quotient(form)) is not None:
+                facts = facts.with_condition(expr_of(dividends) > ZERO)
             common = math.gcd(*(term.coefficient for term in form), form.constant)
             return facts.with_condition(simplify(extent // common) >= ONE)
+
+
+def _without_quotient(form: Linear) -> Linear | None:
+    """What is above 0 where a sum with a quotient is: ``13 * (3 * n) + (10 * n + 12) - 12`` where
+    ``3 * n + (10 * n + 12) // 13`` is. None without a quotient."""
+    for term in form.terms.values():
+        match term.factors:
+            case (Binary("//", dividend, Const(value=int(divisor))),) if term.coefficient > 0 and divisor > 0:
+                others = Linear(form.kind, {key: other for key, other in form.terms.items() if other is not term}, form.constant)
+                return others.times(divisor).plus(linear_of(dividend), term.coefficient).shifted(1 - divisor)
+            case _:
+                pass
+    return None
 
 
 def _factors_of_all(form: Linear) -> list[Expr]:

@@ -284,6 +284,17 @@ def test_panels_of_a_ragged_constant_serve_an_open_number_of_rows(target):
     assert chosen[-1] == "packed_matmul.blocked"
 
 
+@pytest.mark.parametrize("target", ["x86-64-v3", "znver4"])
+@pytest.mark.parametrize(("rows", "terms"), [((7, 7), 3072), ((14, 14), 1536), ((5,), 2000)])
+def test_products_of_rows_in_an_open_batch_have_their_schedule(rows, terms, target, caplog):
+    """Their number is no multiple of a tile's rows: that there are any follows from the number of tiles."""
+    x = lw.var("x", (dimension("b"), *rows, terms))
+    product = lw.nn.matmul(x, lw.const(np.ones((terms, 768), np.float32)))
+    library = lw.compile(lw.Function([x], product), target=target, jobs=1)
+    assert "packed_matmul.blocked" in [c.implementation for f in library.functions for c in f.choices]
+    assert not [r for r in caplog.records if "refused" in r.message]
+
+
 @pytest.mark.parametrize("columns", [214, 360])
 @pytest.mark.parametrize("batch", [(), (dimension("b"),)])
 def test_products_of_open_rows_by_a_constant_have_their_schedule_whatever_the_columns(columns, batch, caplog):
