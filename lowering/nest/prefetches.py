@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from ...base.dtype import INDEX
 from ...base.errors import LoopwrightError
 from ...ir.buffer import Buffer
@@ -9,6 +11,7 @@ from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const, const_int
 from ...ir.contents import divisions_of, reads_tensors, substitute, variables_of
 from ...ir.expr import Expr, Var
+from ...ir.facts import prove
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify
@@ -86,6 +89,12 @@ def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) 
     for indices in _accesses(code, stage, tensor):
         local = tuple(substitute(i, values) - low for i, low in zip(indices, lows, strict=True))
         found = _joined(found, tuple(_bounds(i, own, limits) for i in stored_at(source, local)))
+    iterations = const_int(simplify(prod((last + ONE for _, last in varying.values()), start=ONE)))
+    if iterations is not None:
+        most = max(iterations, MAX_PREFETCHES)
+        for extent in (simplify(high - low + ONE) for box in found for low, high in box):
+            if const_int(extent) is None and not prove(extent <= most, facts):
+                raise UnknownReadsError(f"what {iterations} iterations inside access may be {extent} apart")
     return found
 
 

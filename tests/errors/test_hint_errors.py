@@ -44,6 +44,18 @@ def test_what_is_prefetched_is_read(stages):
         s[B].prefetch(P, i, 2)
 
 
+def test_a_tile_of_rows_in_images_of_open_extents_is_not_fetched_as_all_of_them():
+    """The box around 8 pixels in a row, which may stand at the end of one row and the begin of the next one."""
+    shape = te.var("n"), te.var("h"), te.var("w"), 16
+    A = te.placeholder(shape, name="A")
+    B = te.compute(shape, lambda n, i, j, c: A[n, i, j, c] + 1.0, name="B")
+    s = lw.create_schedule(B)
+    pixel, _tile = s[B].split(s[B].fuse(*B.op.axis[:3]), 8)
+    for tensor in (A, B):
+        with refused("what 128 iterations inside access may be .* apart"):
+            s[B].prefetch(tensor, pixel, 1)
+
+
 def test_a_prefetch_is_neither_vectorized_nor_lost(stages):
     s, A, _I, P, B = stages
     i, j = B.op.axis

@@ -1,5 +1,7 @@
 """nn.matmul and nn.dense against numpy: all combinations of ranks, broadcasting, dtypes, misuse."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -293,6 +295,15 @@ def test_products_of_rows_in_an_open_batch_have_their_schedule(rows, terms, targ
     library = lw.compile(lw.Function([x], product), target=target, jobs=1)
     assert "packed_matmul.blocked" in [c.implementation for f in library.functions for c in f.choices]
     assert not [r for r in caplog.records if "refused" in r.message]
+
+
+def test_tiles_of_pixels_of_open_images_fetch_no_whole_images():
+    shape = dimension("b"), dimension("h"), dimension("w"), 96
+    x = lw.var("x", shape)
+    product = lw.nn.matmul(x, lw.const(np.ones((96, 384), np.float32)))
+    (function,) = lw.compile(lw.Function([x], product), target="x86-64-v4", jobs=1).functions
+    loops_that_fetch = re.findall(r"_ahead\w* in range\(.*\)", function.loop_ir)
+    assert not [loop for loop in loops_that_fetch if "n1" in loop]
 
 
 @pytest.mark.parametrize("columns", [214, 360])
