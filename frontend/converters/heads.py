@@ -30,8 +30,8 @@ def known(node: OnnxNode, extent: Expr) -> int:
 
 
 def in_heads(node: OnnxNode, x: Node, heads: int) -> Node:
-    """[batch, sequence, heads · size] as [batch, sequence, heads, size]. Raises ``ModelError`` for a width that heads do
-    not divide; each run checks an open one."""
+    """[batch, sequence, heads · size] as [batch, sequence, heads, size]. Raises ``ModelError`` for a width that heads
+    do not divide; each run checks an open one."""
     batch, length, width = tensor_of(x).shape
     size = simplify(width // heads)
     whole = simplify(size * heads)

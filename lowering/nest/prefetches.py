@@ -91,9 +91,9 @@ def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) 
         found = _joined(found, tuple(_bounds(i, own, limits) for i in stored_at(source, local)))
     iterations = const_int(simplify(prod((last + ONE for _, last in varying.values()), start=ONE)))
     if iterations is not None:
-        most = max(iterations, MAX_PREFETCHES)
+        reach = max(iterations, MAX_PREFETCHES)
         for extent in (simplify(high - low + ONE) for box in found for low, high in box):
-            if const_int(extent) is None and not prove(extent <= most, facts):
+            if const_int(extent) is None and not prove(extent <= reach, facts):
                 raise UnknownReadsError(f"what {iterations} iterations inside access may be {extent} apart")
     return found
 

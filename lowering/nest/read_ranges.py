@@ -202,9 +202,10 @@ def _without_quotient(form: Linear) -> Linear | None:
     ``3 * n + (10 * n + 12) // 13`` is. None without a quotient."""
     for term in form.terms.values():
         match term.factors:
-            case (Binary("//", dividend, Const(value=int(divisor))),) if term.coefficient > 0 and divisor > 0:
-                others = Linear(form.kind, {key: other for key, other in form.terms.items() if other is not term}, form.constant)
-                return others.times(divisor).plus(linear_of(dividend), term.coefficient).shifted(1 - divisor)
+            case (Binary("//", dividend, Const(value=int(divisor))) as quotient,):
+                if term.coefficient > 0 and divisor > 0:
+                    others = form.plus(linear_of(quotient), -term.coefficient)
+                    return others.times(divisor).plus(linear_of(dividend), term.coefficient).shifted(1 - divisor)
             case _:
                 pass
     return None
