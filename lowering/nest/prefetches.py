@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from ...base.dtype import INDEX
@@ -11,7 +12,7 @@ from ...ir.build import index_var
 from ...ir.constants import ONE, ZERO, const, const_int
 from ...ir.contents import divisions_of, reads_tensors, substitute, variables_of
 from ...ir.expr import Expr, Var
-from ...ir.facts import prove
+from ...ir.facts import Facts, prove
 from ...ir.makers import maximum, minimum
 from ...ir.relax import Limits
 from ...ir.simplify import simplify
@@ -89,13 +90,20 @@ def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) 
     for indices in _accesses(code, stage, tensor):
         local = tuple(substitute(i, values) - low for i, low in zip(indices, lows, strict=True))
         found = _joined(found, tuple(_bounds(i, own, limits) for i in stored_at(source, local)))
-    iterations = const_int(simplify(prod((last + ONE for _, last in varying.values()), start=ONE)))
-    if iterations is not None:
-        reach = max(iterations, MAX_PREFETCHES)
-        for extent in (simplify(high - low + ONE) for box in found for low, high in box):
-            if const_int(extent) is None and not prove(extent <= reach, facts):
-                raise UnknownReadsError(f"what {iterations} iterations inside access may be {extent} apart")
+    _check_reach(found, [last + ONE for _, last in varying.values()], facts)
     return found
+
+
+def _check_reach(boxes: Sequence[Box], inside: Sequence[Expr], facts: Facts) -> None:
+    """Open extents of boxes have a bound, where those of the loops inside are known: a tile of pixels that may begin in
+    one row and end in the next has all rows around it. Of known extents the lines are counted."""
+    iterations = const_int(simplify(prod(inside, start=ONE)))
+    if iterations is None:
+        return
+    reach = max(iterations, MAX_PREFETCHES)
+    for extent in (simplify(high - low + ONE) for box in boxes for low, high in box):
+        if const_int(extent) is None and not prove(extent <= reach, facts):
+            raise UnknownReadsError(f"what {iterations} iterations inside access may be {extent} apart")
 
 
 def _accesses(code: StageCode, stage: Stage, tensor: Tensor) -> list[tuple[Expr, ...]]:

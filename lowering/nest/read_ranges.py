@@ -181,8 +181,6 @@ def _with_positive(facts: Facts, extent: Expr) -> Facts:
             return facts
         case Binary("*", a, b) if prove(a >= ZERO, facts) and prove(b >= ZERO, facts):
             return _with_positive(_with_positive(facts, a), b)
-        case Binary("//", a, Const() as b):
-            return facts.with_condition(a >= b).with_condition(extent >= ONE)
         case _:
             form = linear_of(extent)
             for factor in _factors_of_all(form):

@@ -236,6 +236,14 @@ def test_the_size_of_heads_and_the_queries_of_a_mask_may_be_open(rank, kind, sca
         same(run(arrays), onnx_evaluator(made).run(None, arrays), 1e-5 if kind == np.float32 else 2e-3)
 
 
+def test_a_width_that_heads_do_not_divide_is_told_by_the_run():
+    names = ["query", "key", "value"]
+    node = helper.make_node("Attention", names, ["y"], q_num_heads=4, kv_num_heads=4)
+    run = engine(model([node], dict.fromkeys(names, (FLOAT, ["B", "S", "d"])), ["y"], opset=23))
+    with pytest.raises(lw.RuntimeArgumentError, match=r"d should be \(d // 4\) \* 4, found d = 30"):
+        run([floats(1, 5, 30)] * 3)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float16])
 @pytest.mark.parametrize("heads", [4, 2])
 @pytest.mark.parametrize("modified", [False, True])
