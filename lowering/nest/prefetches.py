@@ -21,6 +21,7 @@ from ...ir.visit import tensor_reads
 from ...te.tensor import Tensor
 from ..passes.linear import difference
 from ..stage import PrefetchAt, Stage
+from ..state import ScheduleState, once
 from .loops import ceildiv
 from .stage_code import StageCode
 from .storage import stored_at
@@ -69,8 +70,23 @@ def _statements(code: StageCode, stage: Stage, prefetch: PrefetchAt) -> Stmt:
     return seq(*fetched)
 
 
+@once("bounds")
+def _boxes_found(_: ScheduleState) -> dict[tuple[str, PrefetchAt, Tensor, str | None], list[Box]]:
+    """What ``_boxes`` found, by stage, prefetch, tensor and the layout that is fetched from. A nest is checked where it
+    gets a prefetch, and behind its last step, before it is made."""
+    return {}
+
+
 def _boxes(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) -> list[Box]:
     """The boxes that the accesses to a tensor reach over; those a constant apart are one."""
+    found, layout = _boxes_found(code.state), code.state.stage(prefetch.tensor).layout
+    key = stage.name, prefetch, tensor, layout.text if layout is not None else None
+    if key not in found:
+        found[key] = _boxes_reached(code, stage, prefetch, tensor)
+    return found[key]
+
+
+def _boxes_reached(code: StageCode, stage: Stage, prefetch: PrefetchAt, tensor: Tensor) -> list[Box]:
     known, loops, source = code.known, code.known.loops[stage.name], code.state.stage(prefetch.tensor)
     own = loops.vars[prefetch.loop]
     ahead = {own: own + prefetch.distance}

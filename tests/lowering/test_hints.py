@@ -9,6 +9,9 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ir.stmt import For, PrefetchStmt
 from loopwright.ir.visit import walk
+from loopwright.lowering.nest import prefetches
+from loopwright.lowering.nest.prefetches import _boxes_reached
+from loopwright.lowering.rules.invariants import check_invariants
 
 
 def doubled(n=64):
@@ -83,6 +86,26 @@ def test_a_prefetch_stands_in_the_loops_of_any_tail(tail):
     _, lane = s[B].split(inner, factor=8)
     s[B].vectorize(lane)
     assert_right(s, [A, B], lambda a: a * 2, [(0,)], [(1,)], [(23,)], [(49,)])
+
+
+def test_what_a_prefetch_reaches_is_found_once_until_the_bounds_change(monkeypatch):
+    found = []
+
+    def counted(code, stage, prefetch, tensor):
+        found.append((prefetch.tensor, prefetch.distance))
+        return _boxes_reached(code, stage, prefetch, tensor)
+
+    monkeypatch.setattr(prefetches, "_boxes_reached", counted)
+    A, B, s = doubled()
+    outer, inner = s[B].split(B.op.axis[0], factor=32)
+    s[B].prefetch(A, outer, 1)
+    s[B].prefetch(B, outer, 2)
+    check_invariants(s.state, s.state)
+    assert str(s).count("prefetch(") == 2
+    assert found == [("A", 1), ("B", 2)]
+    s[B].split(inner, factor=8)
+    check_invariants(s.state, s.state)
+    assert found == [("A", 1), ("B", 2)] * 2
 
 
 def test_a_producer_with_a_layout_is_prefetched_where_it_lies():
