@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 from ... import te
@@ -18,8 +19,9 @@ from ...base.target import Target
 from ...graph.layout import Layout
 from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, TupleType, Type
-from ...ir.constants import const_int
+from ...ir.constants import ONE, const_int
 from ...ir.expr import Expr
+from ...ir.simplify import simplify
 from ...te.tensor import Tensors
 from ..definition import folds
 from ..definition.arguments import PerAxis, naming, per_axis
@@ -45,6 +47,7 @@ from .pool_definition import (
 )
 from .pool_windows import (
     LONG_WINDOW,
+    SHORT_IMAGE,
     AvgPoolAttrs,
     LpPoolAttrs,
     MaxPoolIndicesAttrs,
@@ -126,13 +129,17 @@ def _whole(name: str, make: MakeFold, fold: folds.Fold, order: folds.LaneOrder |
 
 
 def _are_whole(attrs: PoolAttrs, x: TensorType, result: TensorType) -> list[Clause]:
-    """There is one window, and all of the image is in it; asked of long windows only."""
+    """There is one window, and all of the image is in it; of images of open extents that is asked of long windows only,
+    since code of its own for others is seldom used."""
     rank = len(attrs.window)
-    long = all(window > LONG_WINDOW for window in attrs.window) and set(attrs.dilation) == {1}
+    positions = const_int(simplify(prod(spatial_of(x.shape, attrs), start=ONE)))
+    several = positions is not None and positions >= SHORT_IMAGE
+    long = several or all(window > LONG_WINDOW for window in attrs.window)
     reach = [window - begin for window, begin in zip(attrs.window, attrs.padding[:rank], strict=True)]
     inside = [extent <= most for extent, most in zip(spatial_of(x.shape, attrs), reach, strict=True)]
     single = [outputs <= 1 for outputs in spatial_of(result.shape, attrs)]
-    return [clause("long windows", long), *(clause("an image in one window", each) for each in (*inside, *single))]
+    served = [clause("long windows, or whole images", long), clause("no dilation", set(attrs.dilation) == {1})]
+    return [*served, *(clause("an image in one window", each) for each in (*inside, *single))]
 
 
 # Axis by axis

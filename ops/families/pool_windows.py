@@ -14,6 +14,8 @@ from .window import LAYOUT, inside, spatial_axes
 
 LONG_WINDOW = 16
 """Windows of more taps may be longer than the tensor: an exporter writes the mean over an image as one of its size."""
+SHORT_IMAGE = 8
+"""Images of fewer positions, all in one window, are folded as other windows are: they would fill no vector."""
 
 
 @dataclass(frozen=True)

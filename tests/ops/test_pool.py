@@ -325,6 +325,19 @@ def test_taps_of_long_windows_end_where_the_image_does(ops, kind, case):
     assert counts == [min(most, tap + 1) for most, tap in zip(window, last, strict=True)]
 
 
+@each_value(kind=poolings(), window=[(7, 7), (3, 5), (2, 2)])
+def test_images_of_known_extents_in_a_short_window_of_their_size_are_folded_whole(kind, window):
+    """But for those that fill no vector."""
+    make, extra, fold = poolings()[kind]
+    x = lw.var("x", (2, 5, *window))
+    library = lw.compile(lw.Function([x], make(x, window=window, **extra)), jobs=1)
+    given = rng.normal(size=(2, 5, *window)).astype(np.float32)
+    wanted = windows.pool(given, window, (1, 1), (0, 0, 0, 0), (1, 1), False, fold)
+    np.testing.assert_allclose(lw.Engine(library)([given])[0], wanted, rtol=1e-5, atol=1e-6)
+    chosen = [choice.implementation for f in library.functions for choice in f.choices]
+    assert any(name.endswith(".whole") for name in chosen) == (window != (2, 2))
+
+
 @pytest.mark.parametrize("native", [False, True], ids=["interpreted", "native"])
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW4c"])
 def test_an_image_in_one_window_is_folded_in_each_layout(ops, layout, native):
