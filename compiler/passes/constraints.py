@@ -43,7 +43,7 @@ from .assumptions import (
 )
 from .call_trials import Problem, problem_at, problem_of, symbols_of_call, value_at
 from .repeated_inputs import repeated_inputs
-from .trial_extents import apart, large, primes, turned
+from .trial_extents import apart, each_small, large, primes, turned
 
 BATCH_SIZE = "the batch that it was compiled for"
 """Why a dimension is a certain number that no operator asks for."""
@@ -262,7 +262,8 @@ def _differing(call: Call, numbers: tuple[Expr, Expr], values: Numbers) -> list[
 
 def _equal_where_it_holds(call: Call, left: list[Expr], right: list[Expr]) -> list[list[Expr]]:
     """The extents of two lists that are equal, or are what differs, in other trials, too: as n and ``min(n, m)``, but
-    not n and m, where the larger one is m. All of them if no other trial says so."""
+    not n and m, where the larger one is m. All of them if no other trial says so. Of several pairs those are meant that
+    are so where one dimension is small, too: ``min(n, 50)`` and ``min(m, 50)`` are both 50 where n and m are large."""
     symbols = symbols_of_call(call)
     trials = [(v, problem_at(call, v)) for v in (large(symbols[::-1]), turned(symbols), apart(symbols[::-1]))]
 
@@ -272,6 +273,10 @@ def _equal_where_it_holds(call: Call, left: list[Expr], right: list[Expr]) -> li
         return one is other or (len(differing) == 2 and {id(one), id(other)} == {id(d) for d in differing})
 
     pairs = [(a, b) for a, b in itertools.product(left, right) if all(agree(a, b, *trial) for trial in trials)]
+    for values in each_small(symbols) if len(pairs) > 1 else ():
+        problem = problem_at(call, values)
+        if problem is None or problem.differing is not None:
+            pairs = [(a, b) for a, b in pairs if agree(a, b, values, problem)] or pairs
     return [list(dict.fromkeys(some)) for some in zip(*pairs, strict=True)] if pairs else [left, right]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 from ..symbols import Numbers, Symbol
@@ -13,6 +13,8 @@ LARGE = 100003
 """From here on are the extents to try: larger than any window."""
 SMALLER = (5003, 503, 53)
 """And from here on where tensors have many dimensions, whose product would be too large."""
+SMALLEST = (11, 2)
+"""And what one dimension is beside large ones, where windows may not fit."""
 
 
 @cache
@@ -47,3 +49,9 @@ def turned(symbols: Sequence[Symbol]) -> dict[Symbol, int]:
 def one_large(symbols: Sequence[Symbol], symbol: Symbol) -> dict[Symbol, int]:
     """Small values for all but one."""
     return {**dict(zip(symbols, primes(len(symbols), SMALLER[-1]), strict=True)), symbol: LARGE}
+
+
+def each_small(symbols: Sequence[Symbol]) -> Iterator[dict[Symbol, int]]:
+    """Large values for all but one, which is smaller from trial to trial."""
+    for least, symbol in itertools.product((SMALLER[-1], *SMALLEST), symbols):
+        yield {**large(symbols), symbol: least}

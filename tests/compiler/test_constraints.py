@@ -160,3 +160,35 @@ def test_a_dimension_that_elements_leave_one_number_is_that_number(batch):
     np.testing.assert_array_equal(engine([x, mask])[0], x.reshape(3, 2, 2, 16) + mask)
     with pytest.raises(lw.RuntimeArgumentError, match="should have shape"):
         engine([np.ones((3, 4, 2, 16), np.float32), np.ones((3, 1, 2, 16), np.float32)])
+
+
+LEARNED_POSITIONS = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[h, w] x, float[50, 2] of_row, float[50, 2] of_column) => (float[a, b, 4] y) {
+    zero = Constant <value = int64[1] {0}> ()
+    one = Constant <value = int64[1] {1}> ()
+    height = Shape <start = 0, end = 1> (x)
+    width = Shape <start = 1, end = 2> (x)
+    rows = Slice (of_row, zero, height, zero)
+    columns = Slice (of_column, zero, width, zero)
+    of_rows = Unsqueeze (rows, one)
+    of_columns = Unsqueeze (columns, zero)
+    beside = Concat <axis = 0> (one, width, one)
+    below = Concat <axis = 0> (height, one, one)
+    all_rows = Expand (of_rows, beside)
+    all_columns = Expand (of_columns, below)
+    y = Concat <axis = -1> (all_columns, all_rows)
+}"""
+
+
+def test_two_dimensions_that_are_cut_to_one_number_stay_two():
+    """``min(h, 50)`` has to be h, and ``min(w, 50)`` has to be w: all large ones are 50, so that h could be meant to be
+    ``min(w, 50)``."""
+    engine = lw.Engine(lw.compile(parser.parse_model(LEARNED_POSITIONS), jobs=1))
+    rng = np.random.default_rng(0)
+    of_row, of_column = rng.random((2, 50, 2), np.float32)
+    for height, width in ((3, 7), (50, 1), (9, 9)):
+        wanted = np.concatenate(np.broadcast_arrays(of_column[None, :width], of_row[:height, None]), axis=-1)
+        found = engine([np.ones((height, width), np.float32), of_row, of_column])[0]
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(lw.RuntimeArgumentError, match="should be"):
+        engine([np.ones((51, 3), np.float32), of_row, of_column])
