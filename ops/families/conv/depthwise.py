@@ -43,6 +43,9 @@ MOST_UNROLLED = 400
 """Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
 SHORT_ROW = 8
 """Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
+READ_AS_THEY_LIE, REGISTERS_TO_READ, LOW_WINDOW = 2, 32, 3
+"""Rows of an open length are read as they lie at this stride by a core of so many vector registers; windows of at most
+so many rows then have as many outputs below each other as may be."""
 NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE, SHORT_STRIDED_PER_CYCLE = 1.6, 0.45, 0.65
 """Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, of positions apart,
 which are copied first, and of these in vectors that leave a part of the core's units idle: a copy holds several."""
@@ -57,7 +60,7 @@ def add_depthwise(strategy: OpStrategy, problem: ConvProblem) -> None:
     if problem.is_plain:
         width = problem.open_width
         if width is not None and problem.lanes >= 2 * SHORT_ROW:
-            short = replace(made, outputs=(*made.outputs[:-1], SHORT_ROW))
+            short = replace(made, outputs=(*made.outputs[:-1], SHORT_ROW)).in_usual_order
             with strategy.specialized(alone, clause("short rows", width <= SHORT_ROW)):
                 strategy.add_implementation(
                     definition,
@@ -110,9 +113,13 @@ class Depthwise:
 
     @staticmethod
     def of(problem: ConvProblem, copied: bool = False) -> Depthwise:
-        """The schedule that goes through large windows as is best."""
-        made = Depthwise(problem, problem.assumed_outputs, copied=copied)
-        return replace(made, by_columns=problem.is_plain and made.is_crowded)
+        """The schedule that goes through windows as is best."""
+        return Depthwise(problem, problem.assumed_outputs, copied=copied).in_usual_order
+
+    @property
+    def in_usual_order(self) -> Depthwise:
+        """The same with windows gone through as is best: by columns where they are large, or read as they lie."""
+        return replace(self, by_columns=self.problem.is_plain and (self.is_crowded or self.reads_every_second))
 
     @property
     def is_open(self) -> bool:
@@ -126,7 +133,9 @@ class Depthwise:
         are loaded for each of them where a window is high: of a known number, the last tile may then have some to
         spare."""
         if self.is_open:
-            return MOST_ROWS if self.by_columns and not self.problem.is_strided else MOST_ROWS // 2
+            low = self.reads_every_second and max(self.problem.window[:-1], default=1) <= LOW_WINDOW
+            most = self.by_columns and (low or not self.problem.is_strided)
+            return MOST_ROWS if most else MOST_ROWS // 2
         if len(self.outputs) == 1:
             return 1
         height = self.outputs[-2]
@@ -141,6 +150,16 @@ class Depthwise:
         window = self.problem.window
         crowded = math.prod(window) + MOST_ROWS > self.problem.target.vector_registers
         return crowded and 1 < math.prod(window[:-1]) <= MOST_UNROLLED // MOST_ROWS
+
+    @property
+    def reads_every_second(self) -> bool:
+        """Whether rows of open length are read as they lie, every second element of two vectors, which one instruction
+        takes. A copy in phases, which is made of a row that ends anywhere, takes longer, if there are registers for the
+        tile and what it reads."""
+        problem = self.problem
+        strided = problem.is_plain and problem.open_width is not None and problem.attrs.strides[-1] == READ_AS_THEY_LIE
+        many = self.outputs[-1] > SHORT_ROW and problem.target.vector_registers >= REGISTERS_TO_READ
+        return strided and many and not self.copied
 
     # N, C, …: vectors of neighbours in a row
 
@@ -210,7 +229,7 @@ class Depthwise:
         highest = self._most_rows if len(self.outputs) > 1 else 1
         rows = schedule.decide("rows", range(1, highest + 1), min(made.rows, highest))
         fits = math.prod(self._extents_copied) * anchor.source.dtype.storage_bytes <= self.problem.target.l1_bytes
-        copied = self.copied or self.problem.attrs.strides[-1] > 1
+        copied = self.copied or (self.problem.attrs.strides[-1] > 1 and not self.reads_every_second)
         usual = "none" if not copied else "image" if fits else "tile"
         return by_columns, rows, schedule.decide("copy", ["none", "tile", "image"], usual)
 
