@@ -209,12 +209,12 @@ def test_columns_beyond_an_image_that_is_narrower_than_the_padding_are_no_iterat
     assert "n1" in partial
 
 
-@pytest.mark.parametrize(("filters", "groups"), [(30, 1), (3, 3)])
-def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy(filters, groups):
+@pytest.mark.parametrize(("filters", "groups", "side"), [(30, 1, 3), (3, 3, 7)])
+def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy(filters, groups, side):
     """Loads at a stride take several vectors, and shuffles, for each vector of products; the copy is made of loads of
     neighbours, too."""
     x = lw.var("x", (1, 3, te.var("h"), te.var("w")))
-    weight = lw.var("weight", (filters, 3 // groups, 3, 3))
+    weight = lw.var("weight", (filters, 3 // groups, side, side))
     y = lw.nn.conv2d(x, weight, strides=2, padding=1, groups=groups)
     (function,) = lw.compile(lw.Function([x, weight], y), target="znver4", jobs=1).functions
     lines = function.loop_ir.splitlines()
@@ -223,6 +223,17 @@ def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy(filters, group
     assert all(re.search(r", 1, (8|16)\)\] \*", line) for line in products)
     of_x = [loaded for line in lines for loaded in re.findall(r"p0\[ramp\(.*?, (\d+), \d+\)", line)]
     assert set(of_x) == {"1"}
+
+
+@pytest.mark.parametrize(("target", "side", "read"), [("znver4", 3, True), ("znver4", 7, False), ("znver3", 3, False)])
+def test_rows_of_open_length_are_read_as_they_lie_at_a_stride_of_two(target, side, read):
+    """Where there are registers for it, and the window has few columns: else a copy has what windows read in phases."""
+    x, weight = lw.var("x", (1, 4, te.var("h"), te.var("w"))), lw.var("weight", (4, 1, side, side))
+    y = lw.nn.conv2d(x, weight, strides=2, padding=side // 2, groups=4)
+    (function,) = lw.compile(lw.Function([x, weight], y), target=target, jobs=1).functions
+    long_rows = function.loop_ir[function.loop_ir.index("else:") :] if "else:" in function.loop_ir else function.loop_ir
+    assert bool(re.search(r"_reg.*p0\[ramp\(.*?, 2, 16\)", long_rows)) == read
+    assert ("padded" in long_rows) != read
 
 
 @pytest.mark.parametrize("extents", [(28, 28), (112, 112), (te.var("h"), te.var("w"))])

@@ -43,9 +43,9 @@ MOST_UNROLLED = 400
 """Terms of a tile's sums up to which a window, or a column of it, is unrolled as a whole; else only its last axis."""
 SHORT_ROW = 8
 """Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
-READ_AS_THEY_LIE, REGISTERS_TO_READ, LOW_WINDOW = 2, 32, 3
-"""Rows of an open length are read as they lie at this stride by a core of so many vector registers; windows of at most
-so many rows then have as many outputs below each other as may be."""
+READ_AS_THEY_LIE, FEW_COLUMNS, REGISTERS_TO_READ, LOW_WINDOW = 2, 5, 32, 3
+"""Rows of an open length are read as they lie at this stride, for windows of so many columns at most, by a core of so
+many vector registers; windows of at most so many rows then have as many outputs below each other as may be."""
 NEIGHBOURS_PER_CYCLE, STRIDED_PER_CYCLE, SHORT_STRIDED_PER_CYCLE = 1.6, 0.45, 0.65
 """Vectors that are multiplied in a cycle, if a core can do so many: of positions side by side, of positions apart,
 which are copied first, and of these in vectors that leave a part of the core's units idle: a copy holds several."""
@@ -154,12 +154,12 @@ class Depthwise:
     @property
     def reads_every_second(self) -> bool:
         """Whether rows of open length are read as they lie, every second element of two vectors, which one instruction
-        takes. A copy in phases, which is made of a row that ends anywhere, takes longer, if there are registers for the
-        tile and what it reads."""
+        takes for each column of the window. A copy in phases, which takes two for all columns, is made of a row that
+        ends anywhere, and takes longer, if there are registers for the tile and what it reads."""
         problem = self.problem
         strided = problem.is_plain and problem.open_width is not None and problem.attrs.strides[-1] == READ_AS_THEY_LIE
-        many = self.outputs[-1] > SHORT_ROW and problem.target.vector_registers >= REGISTERS_TO_READ
-        return strided and many and not self.copied
+        suits = problem.window[-1] <= FEW_COLUMNS and problem.target.vector_registers >= REGISTERS_TO_READ
+        return strided and suits and self.outputs[-1] > SHORT_ROW and not self.copied
 
     # N, C, …: vectors of neighbours in a row
 
