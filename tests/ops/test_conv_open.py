@@ -225,6 +225,18 @@ def test_what_windows_at_a_stride_read_are_neighbours_in_the_copy(filters, group
     assert set(of_x) == {"1"}
 
 
+def test_weights_that_tiles_read_anew_are_fetched_ahead():
+    """Of windows of one element as well, whose weights are read as they are given, not as those of one row."""
+    x = lw.var("x", (1, 32, te.var("h"), te.var("w")))
+    y = x
+    for filters, channels in ((512, 32), (32, 512), (512, 32)):
+        y = lw.nn.relu(lw.nn.conv2d(y, lw.const(np.ones((filters, channels, 1, 1), np.float32))))
+    library = lw.compile(lw.Function([x], y), target="znver4", jobs=1, arithmetic="direct")
+    texts = [f.loop_ir for f in library.functions if "conv.open_pointwise" in [c.implementation for c in f.choices]]
+    assert texts
+    assert any("prefetch(p1[" in text for text in texts), texts
+
+
 @pytest.mark.parametrize(("target", "side", "read"), [("znver4", 3, True), ("znver4", 7, False), ("znver3", 3, False)])
 def test_rows_of_open_length_are_read_as_they_lie_at_a_stride_of_two(target, side, read):
     """Where there are registers for it, and the window has few columns: else a copy has what windows read in phases."""

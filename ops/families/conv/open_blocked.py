@@ -21,7 +21,7 @@ from ....schedules.channel_tile import ChannelTile, tile_cycles
 from ....schedules.fetch_ahead import fetch_ahead
 from ....schedules.machine import CORE
 from ....schedules.vector_rows import vectorize_padded
-from ....te.tensor import PlaceholderOp, Tensors
+from ....te.tensor import PlaceholderOp, Tensor, Tensors
 from ...definition.cost import moved
 from ...definition.strategy import OpStrategy
 from .attrs import ConvAttrs
@@ -114,9 +114,14 @@ class OpenBlocked:
             schedule[anchor.source].compute_inline()
         schedule[core].compute_at(stage, across)
         step = schedule_tile_of_sums(schedule[core], columns if self._leaves_out_columns else 1)
-        if self._weight_bytes(side) > target.l1_bytes // 4:
-            fetch_ahead(schedule[core], anchor.weight, step, CORE.far_steps)
+        self.fetch_weights(schedule[core], anchor.weight, step, side)
         return schedule
+
+    def fetch_weights(self, stage: StageView, weight: Tensor, step: LoopView, blocks: int) -> None:
+        """Fetch weights some steps of a sum ahead, where a tile of so many blocks reads more than stays in the first
+        cache until the next tile."""
+        if self._weight_bytes(blocks) > self.problem.target.l1_bytes // 4:
+            fetch_ahead(stage, weight, step, CORE.far_steps)
 
     def decide_tile(self, schedule: Schedule, stripes: int = 1, keeps_columns: bool = False) -> tuple[int, int]:
         """The positions and the blocks of a tile whose sums, weights and a factor fit the registers, by default those

@@ -72,7 +72,7 @@ def one_row_definition(attrs: ConvAttrs, inputs: Tensors, result: Type, terms: T
         n, k, *rest = map(as_index, index)
         return summed.result[(n, k, ravel_index(rest[: attrs.rank], extents), *rest[attrs.rank :])]
 
-    return replace(summed, result=te.compute(kind.shape, element, name="conv.image"), x=x, source=source)
+    return replace(summed, result=te.compute(kind.shape, element, name="conv.image"), x=x, weight=weight, source=source)
 
 
 def _spatial(shape: Sequence[Expr], rank: int) -> Sequence[Expr]:
@@ -124,7 +124,9 @@ class InBlocks:
         stage.vectorize(lane)
         stage.parallel(stage.fuse(n, stripe))
         schedule[core].compute_at(stage, across)
-        schedule_tile_of_sums(schedule[core])
+        step = schedule_tile_of_sums(schedule[core])
+        if attrs.data.is_blocked:  # else the last loop is that of the window, of one element
+            self.tiles.fetch_weights(schedule[core], anchor.weight, step, side)
         return schedule
 
 
