@@ -162,7 +162,7 @@ def _add_separable(
     served = [clause("short windows", plan.has_short_windows), clause("images around rows", plan.row > 0)]
     cost = plan.cost(x, kind)
     if plan.along_rows and outputs is None and lanes >= 2 * SHORT_ROW:
-        short = replace(plan, lanes=SHORT_ROW)  # before what costs as much
+        short = replace(plan, lanes=SHORT_ROW, outputs=SHORT_ROW)  # before what costs as much
         with strategy.specialized(*served, clause("short rows", kind.shape[plan.row] <= SHORT_ROW)):
             strategy.add_implementation(
                 compute, short.schedule, "pool.separable_short_rows", keeps_order=False, cost=cost

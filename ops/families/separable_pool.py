@@ -35,6 +35,7 @@ MOST_TAPS = 16
 """Elements that are folded by one expression; longer windows are left to loops."""
 MOST_VECTORS = 8
 """A tile has at most so many vectors: their code is written one by one."""
+OPEN_ROW = 2
 SHORT_ROW = 8
 """Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
 SHUFFLES = 3
@@ -64,7 +65,8 @@ class PooledStages(Stages):
 @dataclass(frozen=True, slots=True)
 class SeparablePool:
     """The numbers of a pool in a layout, by spatial axis. Vectors are of neighbours in a row where rows are innermost
-    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row, 0 if that is open."""
+    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row, 0 if that is open, and the most if
+    only these are served."""
 
     layout: Layout
     window: tuple[int, ...]
@@ -191,10 +193,11 @@ class SeparablePool:
 
     @property
     def vectors(self) -> int:
-        """How many vectors of a row make a tile: so many that the fewest vectors of columns are folded, of which tiles
-        side by side may share some; one where rows are open, and may be short."""
+        """How many vectors of a row make a tile: so many that the fewest vectors of columns are folded, of which those
+        of a tile share some. Rows that are open, and may be short, are taken to have ``OPEN_ROW`` of them; one where
+        windows move by several elements."""
         step, shared = self.strides[-1], math.ceil(max(0, self.reach - self.strides[-1]) / self.lanes)
-        row = math.ceil(self.outputs / self.lanes)
+        row = math.ceil(self.outputs / self.lanes) or (OPEN_ROW if step == 1 else 1)
         return min(range(1, MOST_VECTORS + 1), key=lambda n: (math.ceil(row / n) * (n * step + shared), n))
 
     def schedule(self, attrs: Attrs, anchor: PooledStages, outputs: Tensors, target: Target) -> Schedule:
