@@ -36,6 +36,7 @@ MOST_TAPS = 16
 MOST_VECTORS = 8
 """A tile has at most so many vectors: their code is written one by one."""
 OPEN_ROW = 2
+"""Vectors that rows of an open length are taken to have."""
 SHORT_ROW = 8
 """Rows of an open length up to this have vectors of so many lanes, where others are longer: these take less to load."""
 SHUFFLES = 3
@@ -65,8 +66,8 @@ class PooledStages(Stages):
 @dataclass(frozen=True, slots=True)
 class SeparablePool:
     """The numbers of a pool in a layout, by spatial axis. Vectors are of neighbours in a row where rows are innermost
-    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row, 0 if that is open, and the most if
-    only these are served."""
+    in ``layout``, else of channels. ``outputs`` is how many of the result are in a row, 0 if that is open; or how many
+    at most, if only such rows are served."""
 
     layout: Layout
     window: tuple[int, ...]
