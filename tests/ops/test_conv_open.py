@@ -314,6 +314,7 @@ def test_depthwise_rows_end_where_no_window_reaches_the_padding(extents, padding
 
 DEPTHWISE = {
     "of a row": (1, 6, 1, {"padding": 2}),
+    "of a row, strided": (1, 3, 1, {"padding": 1, "strides": 2}),
     "3×3": (2, 3, 1, {"padding": 1}),
     "3×3 strided": (2, 3, 1, {"padding": 1, "strides": 2}),
     "two filters a channel": (2, 3, 2, {"padding": 1}),

@@ -153,13 +153,15 @@ class Depthwise:
 
     @property
     def reads_every_second(self) -> bool:
-        """Whether rows of open length are read as they lie, every second element of two vectors, which one instruction
-        takes for each column of the window. A copy in phases, which takes two for all columns, is made of a row that
-        ends anywhere, and takes longer, if there are registers for the tile and what it reads."""
+        """Whether rows of open length are best read as they lie, every second element of two vectors, by windows that
+        are gone through column by column: one instruction takes these for each column. A copy in phases, which takes
+        two for all columns, is made of a row that ends anywhere, and takes longer, if there are registers for the tile
+        and what it reads."""
         problem = self.problem
         strided = problem.is_plain and problem.open_width is not None and problem.attrs.strides[-1] == READ_AS_THEY_LIE
-        suits = problem.window[-1] <= FEW_COLUMNS and problem.target.vector_registers >= REGISTERS_TO_READ
-        return strided and suits and self.outputs[-1] > SHORT_ROW and not self.copied
+        suits = len(problem.window) > 1 and problem.window[-1] <= FEW_COLUMNS
+        registers = problem.target.vector_registers >= REGISTERS_TO_READ
+        return strided and suits and registers and self.outputs[-1] > SHORT_ROW and not self.copied
 
     # N, C, …: vectors of neighbours in a row
 
@@ -229,7 +231,8 @@ class Depthwise:
         highest = self._most_rows if len(self.outputs) > 1 else 1
         rows = schedule.decide("rows", range(1, highest + 1), min(made.rows, highest))
         fits = math.prod(self._extents_copied) * anchor.source.dtype.storage_bytes <= self.problem.target.l1_bytes
-        copied = self.copied or (self.problem.attrs.strides[-1] > 1 and not self.reads_every_second)
+        read_as_it_lies = by_columns and self.reads_every_second
+        copied = self.copied or (self.problem.attrs.strides[-1] > 1 and not read_as_it_lies)
         usual = "none" if not copied else "image" if fits else "tile"
         return by_columns, rows, schedule.decide("copy", ["none", "tile", "image"], usual)
 
