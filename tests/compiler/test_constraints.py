@@ -192,3 +192,44 @@ def test_two_dimensions_that_are_cut_to_one_number_stay_two():
         np.testing.assert_array_equal(found, wanted)
     with pytest.raises(lw.RuntimeArgumentError, match="should be"):
         engine([np.ones((51, 3), np.float32), of_row, of_column])
+
+
+MASK_OF_ITS_OWN = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[b, s, 4] x, float[c, t] mask) => (float[p, q, 4] y) {
+    one = Constant <value = int64[1] {1}> ()
+    rest = Constant <value = int64[1] {-1}> ()
+    four = Constant <value = int64[1] {4}> ()
+    batch = Shape <start = 0, end = 1> (x)
+    length = Shape <start = 1, end = 2> (x)
+    by_batch = Concat <axis = 0> (batch, rest)
+    rows = Reshape (mask, by_batch)
+    of_keys = Unsqueeze (rows, one)
+    masks = Shape <start = 0, end = 1> (mask)
+    lengths = Shape <start = 1, end = 2> (mask)
+    count = Mul (lengths, masks)
+    keys = Div (count, batch)
+    of_pairs = Concat <axis = 0> (batch, length, keys)
+    wide = Expand (of_keys, of_pairs)
+    turned = Transpose <perm = [0, 2, 1]> (x)
+    scores = MatMul (x, turned)
+    masked = Add (scores, wide)
+    mixed = MatMul (masked, x)
+    as_rows = Concat <axis = 0> (rest, four)
+    flat = Reshape (mixed, as_rows)
+    whole = Concat <axis = 0> (batch, length, four)
+    y = Reshape (flat, whole)
+}"""
+
+
+def test_what_is_stated_of_a_formula_is_the_dimension_that_it_has_to_be():
+    """A mask whose rows are reshaped has a length of its own, which is added to scores: what is behind them has the
+    length of the tokens, not the formula of what was broadcast, which would not fill the shape that it is given."""
+    engine = lw.Engine(lw.compile(parser.parse_model(MASK_OF_ITS_OWN), jobs=1))
+    rng = np.random.default_rng(0)
+    for batch, length in ((2, 5), (1, 3), (3, 1)):
+        x, mask = rng.random((batch, length, 4), np.float32), rng.random((batch, length), np.float32)
+        wanted = (x @ x.transpose(0, 2, 1) + mask[:, None]) @ x
+        np.testing.assert_allclose(engine([x, mask])[0], wanted, rtol=1e-5)
+        np.testing.assert_allclose(engine([x, mask.reshape(1, -1)])[0], wanted, rtol=1e-5)
+    with pytest.raises(lw.RuntimeArgumentError):
+        engine([x, np.ones((3, 7), np.float32)])
