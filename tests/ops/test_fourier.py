@@ -7,6 +7,7 @@ import loopwright as lw
 from loopwright import te
 from loopwright.ops import nn
 from loopwright.ops.families.fourier.plan import radices_of
+from loopwright.ops.families.fourier.roots import roots_of_unity
 
 TOLERANCE = {"float16": 2e-3, "float32": 1e-6, "float64": 2e-15}
 
@@ -84,6 +85,30 @@ def test_an_open_number_of_rows_is_compiled_once():
     for rows in (1, 0, 5):
         given = numbers((rows, 400, 1))
         np.testing.assert_allclose(engine([given])[0], transformed(given, onesided=True), rtol=0, atol=3e-5)
+
+
+@pytest.mark.parametrize("onesided", [False, True])
+@pytest.mark.parametrize("length", [4, 12, 22, 100, 512])
+def test_real_numbers_have_real_results_at_either_end(length, onesided):
+    """Else the phase of a negative one would be π or -π by chance."""
+    parameter = lw.var("x", (64, length, 1))
+    function = lw.Function([parameter], nn.dft(parameter, onesided=onesided))
+    (found,) = lw.Engine(lw.compile(function, jobs=1))([numbers((64, length, 1))])
+    ends = found[:, [0, length // 2], 1]
+    np.testing.assert_array_equal(ends, 0)
+    assert not np.signbit(ends).any()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8, 30, 1001])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_roots_of_unity(length, inverse):
+    numbers = np.arange(-2 * length, 2 * length)
+    roots = roots_of_unity(numbers, length, inverse)
+    np.testing.assert_allclose(
+        roots, np.exp((2j if inverse else -2j) * np.pi * (numbers % length) / length), atol=2e-15
+    )
+    quarters = 4 * numbers % length == 0
+    np.testing.assert_array_equal(roots[quarters], np.round(roots[quarters]))
 
 
 def test_what_is_not_finite_stays_in_its_row():

@@ -7,17 +7,16 @@ that each multiplication serves two results.
 
 from __future__ import annotations
 
-import cmath
-import math
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
+import numpy as np
+
 from .... import te
 from ....base.dataclass import dataclass
 from ....ir.expr import Expr
-
-EXACT = {0.0, 1.0, -1.0}
+from .roots import roots_of_unity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,19 +55,17 @@ class Complex:
 
     def turned(self, root: complex) -> Complex:
         """The product by a root of unity; by one of the first four, and of the first eight, it takes less."""
-        real, imaginary = (round(part) if abs(part - round(part)) < 1e-15 else part for part in (root.real, root.imag))
-        if imaginary == 0:
-            return self if real == 1 else Complex(-self.real, -self.imaginary)
-        if real == 0:
-            return self.times_i if imaginary == 1 else Complex(self.imaginary, -self.real)
+        if root.imag == 0:
+            return self if root.real == 1 else Complex(-self.real, -self.imaginary)
+        if root.real == 0:
+            return self.times_i if root.imag == 1 else Complex(self.imaginary, -self.real)
         kind = self.real.dtype
-        return self * Complex(te.const(real, kind), te.const(imaginary, kind))
+        return self * Complex(te.const(root.real, kind), te.const(root.imag, kind))
 
 
 def root_of_unity(numerator: int, length: int, inverse: bool) -> complex:
     """exp(-2πi · numerator / length), or its conjugate for the inverse transform."""
-    turn = numerator % length / length
-    return cmath.exp((2j if inverse else -2j) * math.pi * turn)
+    return complex(roots_of_unity(np.array(numerator), length, inverse))
 
 
 def butterfly(values: Sequence[Complex], inverse: bool) -> list[Complex]:

@@ -28,6 +28,7 @@ from ..transpose import transpose
 from .complex_product import complex_multiply
 from .fft import fft
 from .plan import cost_of, radices_of
+from .roots import roots_of_unity
 
 LONGEST_PRODUCT = 64
 """Rows of at most so many numbers are multiplied by a matrix, which takes less time than a chirp."""
@@ -117,15 +118,9 @@ def _pairs(values: npt.NDArray[np.complex128], like: Node) -> Constant:
     return _constant(np.stack([values.real, values.imag], axis=-1), like)
 
 
-def _roots(numbers: npt.NDArray[np.int64], length: int, inverse: bool) -> npt.NDArray[np.complex128]:
-    """exp(∓2πi · number / length); of the remainders, so that the angles are exact."""
-    turns: npt.NDArray[np.complex128] = np.exp((2j if inverse else -2j) * np.pi * (numbers % length) / length)
-    return turns
-
-
 def _product(x: Node, length: int, components: int, bins: int, inverse: bool) -> Node:
     """Rows [length · components] times a matrix [length · components, bins · 2]."""
-    roots = _roots(np.outer(np.arange(length), np.arange(bins)), length, inverse) / (length if inverse else 1)
+    roots = roots_of_unity(np.outer(np.arange(length), np.arange(bins)), length, inverse) / (length if inverse else 1)
     of_real = np.stack([roots.real, roots.imag], axis=-1)
     of_imaginary = np.stack([-roots.imag, roots.real], axis=-1)
     matrix = np.stack([of_real, of_imaginary][:components], axis=1).reshape(length * components, bins * 2)
@@ -136,7 +131,7 @@ def _product(x: Node, length: int, components: int, bins: int, inverse: bool) ->
 def _chirped(x: Node, length: int, bins: int, inverse: bool) -> Node:
     """jk = (j² + k² - (k - j)²) / 2, so that results are a convolution by exp(πi (k - j)² / length)."""
     longer = _smooth_length(length + bins - 1)
-    half_turns = partial(_roots, length=2 * length, inverse=inverse)
+    half_turns = partial(roots_of_unity, length=2 * length, inverse=inverse)
     chirp = half_turns(np.arange(max(length, bins), dtype=np.int64) ** 2)
     kernel = np.zeros(longer, np.complex128)
     kernel[:bins] = chirp[:bins].conj()

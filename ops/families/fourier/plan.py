@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ....base.dataclass import dataclass
+from .roots import roots_of_unity
 
 RADICES = (8, 10, 9, 7, 6, 5, 4, 3, 2, 11, 13)
 """How many elements a butterfly has; those of 8 keep all they need in 32 registers."""
@@ -87,11 +88,11 @@ def root_table(length: int, is_packed: bool, inverse: bool) -> npt.NDArray[np.fl
     """The roots of unity of all stages, ``[2, table_extent]``: for each stage ``[k, p]``; behind them those by which
     the halves of a packed transform are put together."""
     inner = length // 2 if is_packed else length
-    turns = [
-        np.outer(np.arange(stage.radix), np.arange(stage.groups)).ravel() / (stage.radix * stage.groups)
-        for stage in stages_of(inner)
+    tables = [
+        roots_of_unity(np.outer(np.arange(s.radix), np.arange(s.groups)).ravel(), s.radix * s.groups, inverse)
+        for s in stages_of(inner)
     ]
     if is_packed:
-        turns.append(np.arange(length) / length)
-    angles = 2 * math.pi * np.concatenate([*turns, np.zeros(0)])
-    return np.stack([np.cos(angles), np.sin(angles) if inverse else -np.sin(angles)])
+        tables.append(roots_of_unity(np.arange(length), length, inverse))
+    roots = np.concatenate([*tables, np.zeros(0)])
+    return np.stack([roots.real, roots.imag])
