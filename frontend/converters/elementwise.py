@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from onnx import TensorProto
 
 from ...base.dtype import DType
@@ -267,14 +268,20 @@ def _clip(node: OnnxNode) -> Node:
 def as_dtype(x: Node, kind: DType, saturate: bool = True, round_mode: str = "up") -> Node:
     """x converted to a dtype; itself if it has that. The rest is for floats of 8 bits.
 
-    What is beyond 4 or 2 bits is not defined by ONNX for floats; it wraps, as in numpy and onnx's tests.
+    What is beyond 4 or 2 bits is not defined by ONNX for floats; it becomes 0, as in ml_dtypes and so in onnx's tests.
     """
     own = tensor_of(x).dtype
     if own is kind:
         return x
-    if not (kind.is_narrow and kind.holds_floats):
-        return cast(cast(x, "int32") if kind.is_narrow and own.holds_floats else x, kind)
-    return cast(x, kind, saturate, round_mode if kind == E8M0 else "nearest")
+    if kind.is_narrow and kind.holds_floats:
+        return cast(x, kind, saturate, round_mode if kind == E8M0 else "nearest")
+    return cast(_held(cast(x, "int32"), kind) if kind.is_narrow and own.holds_floats else x, kind)
+
+
+def _held(x: Node, kind: DType) -> Node:
+    """Integers where a type of few bits holds them, else 0."""
+    low, high = kind.int_range() or (0, 0)
+    return select.where(binary.equal(x, parametric.clip(x, low, high)), x, Constant(np.zeros((), np.int32)))
 
 
 def widened(x: Node) -> Node:
