@@ -133,12 +133,11 @@ def _code(form: _Format, bits: Expr) -> Expr:
 
 
 def _e8m0_code(bits: Expr) -> Expr:
-    """The code of the nearest power of two, the larger of two as near; from 2**-126 on the exponent is the code. What
-    is between that and the smallest, 2**-127, goes up, in ml_dtypes and ONNX alike."""
-    normal = (bits + 0x400000) >> 23
-    code = _choose(compare("<", bits, 0x00800000), cast(INT32, compare(">", bits, _E8M0_SMALLEST)), normal)
+    """The code of the nearest power of two, the larger of two as near; from 2**-126 on the exponent is the code. The
+    smallest is 2**-127."""
+    half = _choose(compare("<", bits, 0x00800000), 0x200000, const(0x400000, bits.dtype))  # of the way to the next one
     none = compare("<=", bits, 0) | compare(">=", bits, _INFINITY - 0x400000)
-    return _choose(none, _E8M0_NAN, code)
+    return _choose(none, _E8M0_NAN, (bits + half) >> 23)
 
 
 # From narrow types

@@ -194,7 +194,7 @@ def _equated(
         return None
     stated, assumed = left[0], right[0]
     own = dict.fromkeys(extents_of(a.type for a in call.args))
-    plain = isinstance(assumed, Symbol) and not isinstance(stated, Symbol)  # it may be said of other axes, too
+    plain = assumed in given and not isinstance(stated, Symbol)  # it may be said of other axes, too
     if const_int(assumed) is not None or (stated in own and (plain or assumed not in own)):
         stated, assumed = assumed, stated
     return with_assumption(function, call, assumed, stated, types)
