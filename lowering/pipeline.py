@@ -31,6 +31,7 @@ from .passes.affine_indices import affine_indices
 from .passes.flatten_buffers import flatten_buffers
 from .passes.loop_partition import loop_partition
 from .passes.name_quotients import name_quotients
+from .passes.narrow_tails import narrow_tails
 from .passes.promote_registers import promote_registers
 from .passes.storage_rewrite import storage_rewrite
 from .passes.unroll import unroll
@@ -59,6 +60,7 @@ def passes(target: Target | None, debug: bool = False) -> list[tuple[str, Pass]]
         ("simplify", simplify),
         ("loop_partition", lambda func: loop_partition(func, simplifier=simplify)),
         ("affine_indices", affine_indices),
+        ("narrow_tails", lambda func: narrow_tails(func, target) if target is not None else func),
         ("vectorize", lambda func: vectorize(func, simplify.facts_of(func))),
         ("whole_vectors", lambda func: whole_vectors(func, simplify.facts_of(func))),
         ("unroll", unroll),

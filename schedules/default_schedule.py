@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from ..base.target import Target
 from ..ir.constants import const_int
-from ..ir.expr import Axis, Call, Expr, TensorRead
+from ..ir.expr import Axis, TensorRead
+from ..ir.functions import are_costly, lanes_of_functions
 from ..ir.open_extents import LONG
 from ..ir.visit import tensor_reads, walk
 from ..lowering.access_strides import stride_along, strides_along
@@ -33,8 +34,6 @@ the tile behind the last whole one computes, does not take much longer than in a
 REGISTERS_A_CHAIN = 8
 """So many for each of the vectors that are computed side by side where each takes a chain of many operations, such as a
 polynomial: those of its intermediate values, and its part of those that hold constants."""
-ROUNDING = frozenset({"round", "floor", "ceil", "trunc"})
-"""Functions that are one instruction of a vector."""
 
 
 def default_schedule(outputs: Tensor | Sequence[Tensor], target: Target, reassociate: bool = True) -> Schedule:
@@ -128,7 +127,7 @@ def worth_inlining(state: ScheduleState, stage: Stage) -> bool:
         return False
     if _reads_of(state, stage) == 1:
         return True
-    return not is_costly(stage.compute) and not (_is_stencil(stage.compute) and _is_gathered(state, stage))
+    return not are_costly(stage.compute.body) and not (_is_stencil(stage.compute) and _is_gathered(state, stage))
 
 
 def _is_stencil(op: ComputeOp) -> bool:
@@ -147,21 +146,6 @@ def _is_gathered(state: ScheduleState, stage: Stage) -> bool:
         for node in walk(body)
         if isinstance(node, TensorRead)
     )
-
-
-def is_costly(op: ComputeOp) -> bool:
-    """Whether an element takes functions to compute, not arithmetic and rounding alone."""
-    return are_costly(op.body)
-
-
-def are_costly(bodies: Iterable[Expr]) -> bool:
-    """Whether there are such functions in some expressions."""
-    return any(True for _ in _functions_of(bodies))
-
-
-def _functions_of(bodies: Iterable[Expr]) -> Iterator[Call]:
-    for body in bodies:
-        yield from (node for node in walk(body) if isinstance(node, Call) and node.name not in ROUNDING)
 
 
 def _reads_of(state: ScheduleState, stage: Stage) -> int:
@@ -223,15 +207,11 @@ def _vectorize(stage: StageView, loop: LoopView, extent: int | None, target: Tar
 
 
 def pointwise_lanes(stage: StageView, extent: int | None, target: Target) -> int:
-    """The lanes of an elementwise stage: a vector, or several of what functions compute, unless the loop is too short.
-
-    No function is computed in less than float32.
-    """
+    """The lanes of an elementwise stage: a vector, or several of functions, unless the loop is too short."""
     lanes = _lanes(stage, target)
-    computed = [value.dtype for op in stage.computes for call in _functions_of(op.body) for value in (call, *call.args)]
-    if not computed:
+    width = lanes_of_functions((body for op in stage.computes for body in op.body), target)
+    if width is None:
         return lanes
-    width = min(target.lanes("float32"), *map(target.lanes, computed))
     several = max(lanes, max(2, target.vector_registers // REGISTERS_A_CHAIN) * width)
     while several > lanes and extent is not None and extent < several:
         several //= 2

@@ -13,11 +13,12 @@ from ...graph.node import Call, Node, tensor_of
 from ...graph.types import TensorType, Type
 from ...ir.constants import ONE, ZERO, const_int
 from ...ir.expr import Expr
+from ...ir.functions import are_costly
 from ...ir.simplify import simplify
 from ...lowering.schedule import LoopView, Schedule, StageView
 from ...schedules.around import schedule_around
 from ...schedules.blocks import largest_divisor
-from ...schedules.default_schedule import are_costly, pointwise_lanes
+from ...schedules.default_schedule import pointwise_lanes
 from ...te.tensor import Tensors
 from ..definition.arguments import axis_of, tensors_of
 from ..definition.attrs import Attrs, attr
