@@ -10,6 +10,7 @@ import math
 from ..base.dataclass import dataclass
 from ..ir.constants import const_int
 from ..ir.expr import Axis
+from ..ir.functions import are_costly
 from ..ir.open_extents import LONG
 from ..lowering.primitives.accumulate import accumulation
 from ..lowering.schedule import LoopView, StageView
@@ -33,10 +34,11 @@ def running_axis(op: ComputeOp) -> int | None:
     return next((k for k, axis in enumerate(op.axis) if accumulation(op, axis) is not None), None)
 
 
-def schedule_running(stage: StageView, along: int, tile: RunningTile, is_read: bool = False) -> LoopView:
-    """Accumulate a stage, whose loops stand as they were made, along an axis, a tile in each parallel task; gives the
-    innermost loop after each iteration of which what reads the stage can be computed, if ``is_read``: a tile is whole
-    along all of its axes but one then.
+def schedule_running(stage: StageView, along: int, tile: RunningTile, reader: StageView | None = None) -> None:
+    """Accumulate a stage, whose loops stand as they were made, along an axis, a tile in each parallel task.
+
+    A ``reader`` of the same axes is computed after each step, or, where the tile is rows and it takes functions, after
+    a task, in vectors along the rows. A tile is whole along all of its axes but one for it.
 
     >>> import loopwright as lw
     >>> from loopwright import te
@@ -46,7 +48,7 @@ def schedule_running(stage: StageView, along: int, tile: RunningTile, is_read: b
     ...     return te.sum(A[i, j], axis=j)
     >>> B = te.compute((6, 100), running, name="B")
     >>> s = lw.create_schedule(B)
-    >>> k = schedule_running(s["B"], 1, RunningTile(rows=3))
+    >>> schedule_running(s["B"], 1, RunningTile(rows=3))
     >>> print(s)
     for i_outer in parallel(2):
         B.fold: float32[3] = allocate('local')
@@ -62,20 +64,37 @@ def schedule_running(stage: StageView, along: int, tile: RunningTile, is_read: b
     outer, inside = loops[:along], loops[along + 1 :]
     stage.accumulate(time)
     joined = 1
-    if _is_one(axes[along + 1 :]):
+    by_rows = _is_one(axes[along + 1 :])
+    if by_rows:
         tasks, tiled = _tile_rows(stage, outer, axes[:along], tile)
         tasks += inside
     else:
-        tasks, tiled, joined = _tile_columns(stage, inside, axes[along + 1 :], tile, is_read)
+        tasks, tiled, joined = _tile_columns(stage, inside, axes[along + 1 :], tile, reader is not None)
         tasks = [*outer, *tasks]
     stage.reorder(*tasks, time, *tiled)
-    if tasks:
-        stage.parallel(stage.fuse(*tasks))
-    return tiled[0] if len(tiled) == 2 and joined == 1 else time
+    task = stage.fuse(*tasks) if tasks else None
+    if task is not None:
+        stage.parallel(task)
+    if reader is None:
+        return
+    if by_rows and are_costly(reader.bodies):
+        _read_by_rows(reader, stage, task, along, tile)
+    else:
+        reader.reverse_compute_at(stage, tiled[0] if len(tiled) == 2 and joined == 1 else time)
+        _schedule_step(reader, along, tile)
 
 
-def schedule_after_running(stage: StageView, along: int, tile: RunningTile) -> None:
-    """Vectors, or unrolled rows, of a stage of the same axes that is computed after each iteration of that loop."""
+def _read_by_rows(reader: StageView, stage: StageView, task: LoopView | None, along: int, tile: RunningTile) -> None:
+    """Vectors along the rows of a stage that is computed after each task, or, where there is but one, after all."""
+    if task is not None:
+        reader.reverse_compute_at(stage, task)
+    vector, *_ = _vectorize(reader, reader.loops[along], tile)
+    if task is None:
+        reader.parallel(vector)
+
+
+def _schedule_step(stage: StageView, along: int, tile: RunningTile) -> None:
+    """Vectors, or unrolled rows, of a stage of the same axes that is computed after each step."""
     axes, loops = _axes(stage), list(stage.loops)
     if not _is_one(axes[along + 1 :]):
         _vectorize(stage, stage.fuse(*loops[along + 1 :]), tile)

@@ -17,7 +17,7 @@ from ...ir.constants import ONE
 from ...ir.expr import Axis, Expr
 from ...lowering.schedule import Schedule
 from ...schedules.around import schedule_around
-from ...schedules.running import RunningTile, schedule_after_running, schedule_running
+from ...schedules.running import RunningTile, schedule_running
 from ...te.tensor import Tensors
 from ..definition.accumulate import narrowed, widened
 from ..definition.arguments import axis_of, flag
@@ -80,7 +80,7 @@ def _compute(name: str, fold: Callable[[Expr, Axis], Expr]) -> Compute:
 
 
 def _schedule(attrs: CumulativeAttrs, anchor: CumulativeStages, outputs: Tensors, target: Target) -> Schedule:
-    """Tiles of running folds as tasks, and what is made of them after each step."""
+    """Tiles of running folds as tasks, and what is made of them after each step, or in vectors of a row."""
     schedule, main = schedule_around(anchor.result, outputs, [anchor.sums], target)
     along = normalize_axis(attrs.axis, anchor.sums.ndim)
     usual = RunningTile()
@@ -89,10 +89,8 @@ def _schedule(attrs: CumulativeAttrs, anchor: CumulativeStages, outputs: Tensors
         schedule.decide("columns", COLUMNS, usual.columns),
         schedule.decide("lanes", LANES, usual.lanes),
     )
-    step = schedule_running(schedule[anchor.sums], along, tile, main is not anchor.sums)
-    if main is not anchor.sums:
-        schedule[main].reverse_compute_at(anchor.sums, step)
-        schedule_after_running(schedule[main], along, tile)
+    reader = None if main is anchor.sums else schedule[main]
+    schedule_running(schedule[anchor.sums], along, tile, reader)
     return schedule
 
 

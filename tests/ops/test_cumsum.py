@@ -1,5 +1,7 @@
 """cumsum and cumprod: types, misuse, values against numpy, in one block and in several."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -151,3 +153,16 @@ def test_axes_along_which_nothing_lies_in_order_are_not_one(made):
     }[made]()
     (found,) = lw.Engine(lw.compile(lw.Function(inputs, cumsum(value, 0)), jobs=1))(given)
     np.testing.assert_array_equal(found, np.cumsum(wanted, 0))
+
+
+@pytest.mark.parametrize("shape", [(64, 256), (5, 40), (3, 7, 40), (None, 20), (6, None), (100,), (None,)], ids=str)
+def test_functions_of_running_sums_along_a_row_are_computed_in_vectors(shape):
+    x = lw.var("x", [dimension(f"n{k}") if extent is None else extent for k, extent in enumerate(shape)])
+    graph = lw.Function([x], lw.nn.tanh(cumsum(x, -1)))
+    (nest,) = lw.dump(graph, "loop", target="x86-64-v3")
+    functions = re.findall(r"tanh\(.*", nest.text)
+    assert functions
+    assert all("ramp(" in function for function in functions)
+    given = np.random.default_rng(0).normal(size=[extent or 50 for extent in shape]).astype(np.float32) / 8
+    (found,) = lw.Engine(lw.compile(graph, jobs=1))([given])
+    np.testing.assert_allclose(found, np.tanh(np.cumsum(given, -1)), rtol=1e-4, atol=1e-5)
