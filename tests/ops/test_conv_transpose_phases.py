@@ -89,3 +89,21 @@ def test_what_no_tap_reaches_is_the_bias_also_beside_infinite_numbers():
     expected = np.broadcast_to(np.maximum(b, 0), (1, 3, 7, 7)).copy()
     expected[:, :, ::2, ::2] = np.inf
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_is_fused_after_the_sums_is_computed_in_vectors(case):
+    x, w, strides, padding, dilation, extra, groups = case
+    x_of, w_of = lw.var("x", x), lw.var("w", w)
+    y = lw.nn.tanh(conv_transpose(x_of, w_of, strides, padding, dilation, extra, groups) * lw.const(np.float32(0.1)))
+    graph = lw.Function([x_of, w_of], y)
+    (nest,) = lw.dump(graph, "loop", target=TARGET)
+    functions = [line for line in nest.text.splitlines() if "tanh(" in line]
+    alone = [line for line in functions if "ramp(" not in line]
+    assert len(functions) > len(alone)
+    assert not alone or y.type.static_shape[-1] % TARGET.lanes("float32") == 1
+    rng = np.random.default_rng(0)
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in (x, w)]
+    (found,) = lw.Engine(lw.compile(graph, TARGET))(arrays)
+    expected = np.tanh(windows.conv_transpose(*arrays, *case[2:]) * np.float32(0.1))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -11,14 +11,15 @@ All spatial axes of a phase are one, as in ``flat.py``: a tap is at a constant d
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import TensorType
 from ....ir.expr import Expr
 from ....ir.row_major import ravel_index
-from ....lowering.schedule import Schedule, StageView
-from ....schedules.around import schedule_around, sums_over
+from ....lowering.schedule import LoopView, Schedule, StageView
+from ....schedules.around import schedule_around
 from ....schedules.decide_tile import decide_tile
 from ....schedules.product import schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
@@ -82,7 +83,7 @@ class Phased:
         self, attrs: ConvTransposeAttrs, anchor: TransposedStages, outputs: Tensors, target: Target
     ) -> Schedule:
         """The schedule of the definition: blocks of filters of each sample are parallel tasks, which compute the sums
-        of all phases and then write them interleaved."""
+        of all phases and then write them interleaved, row by row where more is computed of them."""
         schedule, main = schedule_around(anchor.result, outputs, [anchor.sums, anchor.source], target)
         filters = self.group_filters
         tile = decide_tile(schedule, self.tile, filters, self.positions, target, rows_divide=filters)
@@ -90,20 +91,31 @@ class Phased:
             anchor.source, "local", [anchor.sums], pad=0, axes=lambda n, c, *i: (n, c, ravel_index(i, self.widths))
         )
         schedule[anchor.source].compute_inline()
-        core = sums_over(schedule, anchor.sums, main, self._by_phases)
-        stage = schedule[main]
+        core = schedule.cache_write(anchor.sums, "local", axes=self._by_phases)
+        stage, sums = schedule[main], schedule[anchor.sums]
         n, k, *spatial = stage.loops[: main.ndim]
-        block, _ = stage.split(k, factor=tile.rows)
-        for axis, stride in zip(spatial, attrs.strides, strict=True):
-            if stride > 1:
-                _, phase = stage.split(axis, factor=stride)
-                stage.unroll(phase)
+        block, filter_of_block = stage.split(k, factor=tile.rows)
+        if main is anchor.result:
+            if main is not anchor.sums:
+                sums.compute_inline()
+            _unroll_phases(stage, spatial, attrs.strides)
+        else:
+            self._schedule_rows(stage, sums, [filter_of_block, *spatial], tile)
         tasks = stage.fuse(n, block)
         stage.parallel(tasks)
         schedule[core].compute_at(stage, tasks)
         self._schedule_copy(schedule[copy], tile)
         self._schedule_core(schedule, core, tile)
         return schedule
+
+    def _schedule_rows(self, stage: StageView, sums: StageView, loops: list[LoopView], tile: RegisterTile) -> None:
+        """A row of the result at a time: its sums are interleaved, and what is fused after them is vectors of them."""
+        *outer, row = loops
+        strides = self.attrs.strides
+        _, lane = stage.split(row, factor=tile.lanes)
+        stage.vectorize(lane)
+        sums.compute_at(stage, _unroll_phases(stage, outer, (1, *strides[:-1]))[-1])
+        _unroll_phases(sums, [sums.loops[len(strides) + 1]], strides[-1:])
 
     def _by_phases(self, n: Expr, k: Expr, *o: Expr) -> tuple[Expr, ...]:
         """The axes of the sums: n, the phases of strides above 1, k, and m from the first one on, over all axes."""
@@ -131,3 +143,14 @@ class Phased:
                 _, digit = stage.split(tap, factor=stride)
                 unrolled.append(digit)
         schedule_core(schedule, core, tile, unrolled, in_tiles=False)
+
+
+def _unroll_phases(stage: StageView, loops: Sequence[LoopView], strides: Sequence[int]) -> list[LoopView]:
+    """Unroll the phases of loops over positions; gives the innermost loop over each."""
+    innermost = []
+    for loop, stride in zip(loops, strides, strict=True):
+        phase = stage.split(loop, factor=stride)[1] if stride > 1 else loop
+        if stride > 1:
+            stage.unroll(phase)
+        innermost.append(phase)
+    return innermost
