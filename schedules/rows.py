@@ -229,12 +229,17 @@ def _lanes(op: ComputeOp, target: Target) -> int:
 def _vectorize(
     stage: StageView, axis: Axis, target: Target, length: int | None = None, most: int | None = None
 ) -> tuple[LoopView, LoopView]:
-    """Of an open axis, vectors hold at most as many elements as ``most``, the lanes that rows are folded in."""
+    """Of an open axis, vectors hold at most as many elements as ``most``, the lanes that rows are folded in. A short
+    row is a whole vector under a mask: without it, parts of a vector would be stored one by one, and to read them as
+    one takes long."""
     op, *_ = stage.computes
     extent = const_int(axis.extent) if length is None else length
-    factor = pointwise_lanes(stage, extent, target) if op.reduction is None else _lanes(op, target)
-    if extent is None and most is not None:
-        factor = min(factor, max(most, _lanes(op, target)))
-    outer, lanes = stage.split(axis, factor=factor if extent is None else max(1, min(extent, factor)))
-    stage.vectorize(lanes)
-    return outer, lanes
+    lanes = _lanes(op, target)
+    factor = pointwise_lanes(stage, extent, target) if op.reduction is None else lanes
+    if extent is not None:
+        factor = 1 << (max(1, extent) - 1).bit_length() if extent < lanes else min(extent, factor)
+    elif most is not None:
+        factor = min(factor, max(most, lanes))
+    outer, lane = stage.split(axis, factor=factor)
+    stage.vectorize(lane)
+    return outer, lane

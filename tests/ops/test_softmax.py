@@ -1,5 +1,7 @@
 """softmax and log_softmax: types, misuse, and values against numpy, by the interpreter and by the native schedules."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -161,7 +163,20 @@ def test_short_rows_of_an_open_number_have_exponentials_of_one_vector():
     x = lw.var("x", (dimension("n"), dimension("m")))
     library = lw.compile(lw.Function([x], softmax(x, 1)), target="x86-64-v4", jobs=1)
     (function,) = library.functions
-    long, short = function.loop_ir.split("    else:")
+    long, short = function.loop_ir.split("\n    else:")
     assert ", 64)] = exp(" in long
     assert ", 16)] = exp(" in short
     assert ", 64)" not in short
+
+
+@pytest.mark.parametrize("length", [3, 5, 10, 13, 16])
+@pytest.mark.parametrize("make", [softmax, log_softmax])
+def test_short_rows_are_whole_vectors(make, length):
+    """A vector of 10 lanes would be stored as one of 8 and one of 2, and be read as one."""
+    x = lw.var("x", (100, length))
+    graph = lw.Function([x], make(lw.nn.tanh(x), 1))
+    (nest,) = lw.dump(graph, "loop", target="x86-64-v4")
+    assert {int(lanes) & (int(lanes) - 1) for lanes in re.findall(r"ramp\([^()]*, 1, (\d+)\)", nest.text)} == {0}
+    given = np.random.default_rng(0).normal(size=(100, length)).astype(np.float32)
+    (found,) = lw.Engine(lw.compile(graph, jobs=1))([given])
+    np.testing.assert_allclose(found, oracle(np.tanh(given), 1, make is log_softmax), rtol=1e-5, atol=1e-6)
