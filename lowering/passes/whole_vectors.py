@@ -3,7 +3,7 @@ own: it gets room for the others.
 
 A processor that reads what it stored under a mask a moment before waits until it is in the cache, some twenty cycles;
 what it stored whole it has at hand. Rows of softmax whose length is open, which are summed and then divided, end so.
-Loads keep their masks, and nobody reads what is behind the end.
+Loads keep their masks, and nobody reads what is behind the end, but for sums, which are then kept in registers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...ir.buffer import Buffer
 from ...ir.constants import ONE, is_const
-from ...ir.expr import Broadcast, Compare, Load, Ramp, Var
+from ...ir.expr import Broadcast, Compare, Expr, Load, Ramp, Var
 from ...ir.facts import Facts
 from ...ir.simplify import simplify
 from ...ir.stmt import Allocate, CallExtern, For, PrefetchStmt, PrimFunc, Stmt, Store
@@ -90,9 +90,20 @@ def _with_room(body: Stmt, made: dict[Var, Buffer]) -> Stmt:
     def visit(node: Node) -> Node | None:
         match node:
             case Store(buffer) if buffer.data in made:
-                return replace(node, buffer=made[buffer.data], mask=None)
+                return replace(node, buffer=made[buffer.data], value=_summed_whole(node), mask=None)
             case Load(buffer) | PrefetchStmt(buffer) | Allocate(buffer) if buffer.data in made:
                 return replace(node, buffer=made[buffer.data])
         return None
 
     return rewrite(body, visit)
+
+
+def _summed_whole(store: Store) -> Expr:
+    """The value of a store, in which the vector that it adds to is loaded as a whole as well."""
+
+    def visit(node: Node) -> Node | None:
+        if not isinstance(node, Load) or node.buffer.data is not store.buffer.data or node.mask is not store.mask:
+            return None
+        return replace(node, mask=None) if node.indices[0] is store.indices[0] else None
+
+    return rewrite(store.value, visit)

@@ -114,6 +114,18 @@ def test_results_keep_their_masks(nest):
     assert passed(func) is func
 
 
+@pytest.mark.parametrize("op", ["sum", "max", "prod"])
+def test_sums_of_short_rows_stay_in_registers_whatever_is_behind(op):
+    x = lw.var("x", (1000, 10))
+    graph = lw.Function([x], nn.relu(getattr(nn, op)(x, 0)))
+    (text,) = lw.dump(graph, "loop", target="x86-64-v4")
+    (folded,) = [line for line in text.text.splitlines() if "p0[" in line]
+    assert folded.strip().startswith(f"{op}.fold_reg[0] = ")
+    given = np.random.default_rng(0).uniform(0.99, 1.01, (1000, 10)).astype(np.float32)
+    (found,) = lw.Engine(lw.compile(graph, jobs=1))([given])
+    np.testing.assert_allclose(found, getattr(np, op)(given.astype(np.float64), 0), rtol=1e-4)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v2", "x86-64-v3", "native"])
 @pytest.mark.parametrize("op", [nn.softmax, nn.log_softmax])
 def test_softmax_of_rows_of_all_lengths(op, target):
