@@ -207,18 +207,19 @@ class Widener:
         return Binary(value.op, broadcast_to(a, lanes), broadcast_to(b, lanes))
 
     def _may_divide_by_zero(self, value: Binary) -> bool:
-        return (
-            value.dtype.is_index and not (isinstance(value.b, Const) and value.b.value != 0) and value not in self._safe
-        )
+        divides = value.op in ("//", "%") and value.dtype.is_index
+        return divides and not (isinstance(value.b, Const) and value.b.value != 0) and value not in self._safe
 
     def _may_fault(self, value: Expr) -> bool:
         """Whether evaluating the expression may touch memory that is not there, or divide an index by 0."""
         return reads_memory(value) or any(map(self._may_divide_by_zero, divisions_of(value)))
 
     def _safe_divisor(self, divisor: Expr, mask: Expr) -> Expr:
-        """The divisor, but 1 in lanes that are off, which may have made it 0."""
-        if divisor.dtype.lanes == 1 and self._use_active(mask):
-            return divisor
+        """The divisor, but 1 in lanes that are off, which may have made it 0; one that is the same in all lanes stays
+        so, and is not 0 where a lane is on."""
+        if divisor.dtype.lanes == 1:
+            is_safe = self._use_active(mask)
+            return divisor if is_safe else Select(Compare("!=", divisor, ZERO), divisor, ONE)
         one = const(1, divisor.dtype.with_lanes(self.lanes))
         return Select(mask, broadcast_to(divisor, self.lanes), one)
 

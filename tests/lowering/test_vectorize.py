@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from loopwright.base.errors import ScheduleError
 from loopwright.ir.build import index_var, make_buffer
 from loopwright.ir.constants import const
-from loopwright.ir.expr import Broadcast, IfThenElse, Let, Load, Ramp, Select, Var
+from loopwright.ir.expr import Binary, Broadcast, IfThenElse, Let, Load, Ramp, Select, Var
 from loopwright.ir.intrinsics import call
 from loopwright.ir.makers import cast
 from loopwright.ir.stmt import Allocate, Assert, For, If, LetStmt, Store, While, seq
@@ -120,6 +120,31 @@ def test_index_division_by_zero_in_lanes_that_are_off(nest):
         return Store(B, (v,), safe + Load(A, (v,)))
 
     check(nest, nest.kernel((A, B), nest.loop("v", 8, item, "vectorized")))
+
+
+@pytest.mark.parametrize("n", [0, 3, 8])
+def test_a_quotient_that_is_the_same_in_all_lanes_stays_one(nest, n):
+    """Where n is 0, no lane is on."""
+    N = index_var("n")
+    x, B = buffers(("x", (N,), "float32"), ("B", (8,), "int32"))
+
+    def item(v):
+        return Store(B, (v,), IfThenElse(v < N, cast("int32", const(20, "index") // N), const(0, "int32")))
+
+    text = check(nest, nest.kernel((x, B), nest.loop("v", 8, item, "vectorized")), n=n)
+    assert "broadcast(int32(20 // select(n != 0, n, 1)), 8)" in text
+
+
+@pytest.mark.parametrize("n", [0, 3, 8])
+def test_only_divisors_become_1_in_lanes_that_are_off(nest, n):
+    N = index_var("n")
+    x, B = buffers(("x", (N,), "float32"), ("B", (8,), "int32"))
+
+    def item(v):
+        return Store(B, (v,), IfThenElse(v < N, cast("int32", Binary("min", v + 1, N - 1)), const(0, "int32")))
+
+    text = check(nest, nest.kernel((x, B), nest.loop("v", 8, item, "vectorized")), n=n)
+    assert "min(ramp(1, 1, 8), broadcast(n - 1, 8))" in text
 
 
 def test_scalar_conditions_stay_branches(nest):
