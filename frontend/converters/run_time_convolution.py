@@ -30,7 +30,9 @@ from .run_time_operands import numbers_up_to
 
 def with_known_channels(node: OnnxNode, x: Node, weight: Node, transposed: bool = False) -> tuple[Node, Node]:
     """x and the weight of a convolution, where what one of them, or ``kernel_shape``, says of an open extent of the
-    other is an extent that each run checks."""
+    other is an extent that each run checks. Raises ``ModelError`` where ranks do not fit."""
+    if tensor_of(x).ndim < 3 or tensor_of(weight).ndim != tensor_of(x).ndim:
+        raise ModelError(f"{node}: a weight {tensor_of(weight)} does not fit {tensor_of(x)}")
     axis, groups = (0, 1) if transposed else (1, node.integer("group", 1))
     window = node.ints("kernel_shape") or ()
     own, channels = const_int(tensor_of(weight).shape[axis]), const_int(tensor_of(x).shape[1])
@@ -50,11 +52,8 @@ def has_open_weight(x: Node, weight: Node) -> bool:
 
 
 def convolution_of_run(node: OnnxNode, x: Node, weight: Node) -> Node:
-    """The node's convolution of x by a weight, of one dtype, any of whose extents may be open. Raises ``ModelError``
-    where ranks and attributes do not fit."""
-    rank = tensor_of(x).ndim - 2
-    if rank < 1 or tensor_of(weight).ndim != rank + 2:
-        raise ModelError(f"{node}: a weight {tensor_of(weight)} does not fit {tensor_of(x)}")
+    """The node's convolution of x by a weight, of one dtype and rank, any of whose extents may be open. Raises
+    ``ModelError`` where attributes do not fit."""
     axes = _axes(node, tensor_of(x).shape[2:], tensor_of(weight).shape[2:])
     groups, inputs = node.integer("group", 1), node.shapes.inputs
     (filters, own, *taps), (batch, channels, *_) = tensor_of(weight).shape, tensor_of(x).shape
@@ -63,7 +62,7 @@ def convolution_of_run(node: OnnxNode, x: Node, weight: Node) -> Node:
         found = pad_by_extents(x, [0, 0, *(a.before for a in axes)], [0, 0, *(a.after for a in axes)], inputs)
     for number, axis in enumerate(axes):  # [batch, channels, windows, taps, windows, taps, …]
         found = take(found, _positions(node, axis), 2 + 2 * number)
-    order = (0, 1, *range(3, 3 + 2 * rank, 2), *range(2, 2 + 2 * rank, 2))
+    order = (0, 1, *range(3, 3 + 2 * len(axes), 2), *range(2, 2 + 2 * len(axes), 2))
     counts, size = [axis.count for axis in axes], math.prod(taps, start=ONE)
     below = (batch, groups, simplify(_share(channels, groups) * size), simplify(math.prod(counts, start=ONE)))
     columns = node.finish(reshape_to(node.finish(transpose(found, order)), below, inputs))
@@ -73,11 +72,8 @@ def convolution_of_run(node: OnnxNode, x: Node, weight: Node) -> Node:
 
 def transposed_of_run(node: OnnxNode, x: Node, weight: Node) -> Node:
     """The node's transposed convolution of x without bias, by a weight any of whose extents may be open. Raises
-    ``ModelError`` where padding depends on the window, and where ranks do not fit."""
-    groups, inputs = node.integer("group", 1), node.shapes.inputs
-    rank = tensor_of(x).ndim - 2
-    if rank < 1 or tensor_of(weight).ndim != rank + 2:
-        raise ModelError(f"{node}: a weight {tensor_of(weight)} does not fit {tensor_of(x)}")
+    ``ModelError`` where padding depends on the window."""
+    rank, groups, inputs = tensor_of(x).ndim - 2, node.integer("group", 1), node.shapes.inputs
     if node.string("auto_pad", "NOTSET") not in ("", "NOTSET", "VALID") or node.has("output_shape"):
         raise node.unsupported("auto_pad or output_shape with a weight whose window or channels are open")
     (batch, channels, *extents), (own, filters, *taps) = tensor_of(x).shape, tensor_of(weight).shape

@@ -40,11 +40,14 @@ from ...ops.families.reduce import min as least_element
 from ...ops.families.reduce import prod as product_of
 from ...ops.families.reshape import expand_dims, reshape
 from ...ops.families.select import where
-from ...ops.families.unary import cos
+from ...ops.families.unary import cos, sin
 from ..integers import as_int64, as_number, as_vector, from_the_end, integers
 from ..onnx_node import OnnxNode
 from ..reshaping import reshape_to
 from .run_time_operands import extent_as_number, numbers_up_to
+
+COSINES, SINES = [[1, 0, -1, 0, 1], [0, -1, 0, 1, 0]], [[0, -1, 0, 1, 0], [-1, 0, 1, 0, -1]]
+"""What the cosine and the sine of an angle to a quarter of a turn, the first to the fifth, add to both parts."""
 
 
 def with_components(node: OnnxNode, x: Node) -> Node:
@@ -137,9 +140,9 @@ def _tables(node: OnnxNode, length: Expr, kind: DType) -> tuple[Node, Node]:
     extents = (where(smooth, count, _longer_length(count)), where(smooth, integers(0), count))
     both = concatenate([reshape(extent, (1,)) for extent in extents], 0)
     longer, chirped = node.extents_of(both, "the lengths of the tables of a transform")
-    turns = _part(numbers_up_to(node, longer), extent_as_number(node, as_index(longer)))
+    roots = _roots_of_unity(numbers_up_to(node, longer), extent_as_number(node, as_index(longer)), kind)
     number, twice = numbers_up_to(node, chirped), multiply(count, integers(2))
-    roots, chirp = (_on_circle(angle, kind) for angle in (turns, _part(mod(multiply(number, number), twice), twice)))
+    chirp = _roots_of_unity(mod(multiply(number, number), twice), twice, kind)
     return node.finish(roots), node.finish(chirp)
 
 
@@ -171,15 +174,19 @@ def _least_of(numbers: npt.NDArray[np.int64], bound: Node) -> Node:
     return least_element(where(less(table, bound), integers(2**63 - 1), table), (0,))
 
 
-def _part(number: Node, whole: Node) -> Node:
-    """A number's part of a whole, in float64."""
-    return divide(cast(number, FLOAT64), cast(whole, FLOAT64))
-
-
-def _on_circle(turns: Node, kind: DType) -> Node:
-    """exp(-2πi · turns), as [2, elements]: the real parts, and the imaginary ones, which are a quarter turn ahead."""
-    quarters = Constant(np.array([[0.0], [0.25]]))
-    return cast(cos(multiply(add(expand_dims(turns, (0,)), quarters), Constant(np.array(2 * math.pi)))), kind)
+def _roots_of_unity(number: Node, length: Node, kind: DType) -> Node:
+    """exp(-2πi · number / length) for numbers below the length, as [2, elements]: the real parts, and the imaginary
+    ones. The angle is that to the nearest quarter of a turn, as in ``fourier/roots.py``."""
+    half = divide(length, integers(2))
+    shifted = add(multiply(number, integers(4)), half)
+    quarter = divide(shifted, length)
+    rest = subtract(subtract(shifted, multiply(quarter, length)), half)
+    angle = multiply(divide(cast(rest, FLOAT64), cast(length, FLOAT64)), Constant(np.array(math.pi / 2)))
+    turned = [
+        multiply(expand_dims(of_rest, (0,)), take(Constant(np.array(of_quarter, np.float64)), quarter, 1))
+        for of_rest, of_quarter in ((cos(angle), COSINES), (sin(angle), SINES))
+    ]
+    return cast(add(*turned), kind)
 
 
 def _fitted(node: OnnxNode, x: Node, rows: Expr) -> Node:

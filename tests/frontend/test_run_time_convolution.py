@@ -133,3 +133,12 @@ def test_transposed_by_filters_of_a_run(form, window):
             np.testing.assert_allclose(
                 engine(feeds)[0], transposed(*feeds.values(), **TRANSPOSED[form]), rtol=1e-4, atol=1e-4
             )
+
+
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(
+    ("x", "w"), [([1, 3, 8], []), ([1, 3, 8], [4]), ([1, 3, 8], [4, 3]), ([1, 3], [3, 3]), ([], [4, 3, 3])], ids=str
+)
+def test_weights_of_another_rank_are_refused(op, x, w):
+    with pytest.raises(lw.LoopwrightError, match=r"a weight float32.* does not fit float32"):
+        lw.compile(model_of(op, x=x, w=w, bias=False))

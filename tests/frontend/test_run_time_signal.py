@@ -56,6 +56,16 @@ def test_an_axis_and_a_length_of_the_run(form):
             engine({"x": numbers(1, 2, 2, components), "length": np.array(2), "axis": np.array(axis)})
 
 
+@pytest.mark.parametrize("onesided", [0, 1])
+def test_real_numbers_have_a_real_result_for_the_highest_frequency(onesided):
+    inputs = [("x", FLOAT, ["b", "n", 1]), ("", INT, []), ("axis", INT, [])]
+    engine = engine_of("DFT", inputs, onesided=onesided)
+    for length in (1, 2, 5, 8, 10, 11, 12, 22, 100):
+        (found,) = engine({"x": numbers(3, length, 1), "axis": np.array(1)})
+        assert not found[:, 0, 1].any()
+        assert length % 2 or not found[:, length // 2, 1].any()
+
+
 def test_an_open_axis():
     engine = engine_of("DFT", [("x", FLOAT, ["b", "n", 1])], opset=17, axis=1, onesided=1)
     for shape in ((1, 8, 1), (3, 13, 1)):

@@ -197,6 +197,16 @@ class _Transform:
             put(scale / te.cast(self.longer, kind), lambda k: work[k].conjugate * chirp[k])
         with ib.else_scope():
             put(scale, lambda k: work[k])
+        if const_int(self.x.shape[3]) == 1:
+            self._clear_imaginary(before, column)
+
+    def _clear_imaginary(self, before: Expr, column: Expr) -> None:
+        """Of real numbers, the results for the frequency 0, and for the highest one of an even length, are real."""
+        zero = te.const(0.0, self.x.dtype)
+        with self.ib.if_scope(self.length > 0):
+            self.result[before, 0, column, 1] = zero
+            with self.ib.if_scope(self.length % 2 == 0):
+                self.result[before, self.length // 2, column, 1] = zero
 
     def _fill(self, planes: _Planes, count: Expr, value: Callable[[Expr], Complex]) -> None:
         """Write the first ``count`` numbers."""
