@@ -41,7 +41,7 @@ from .onnx_node import OnnxNode, describe
 from .output_forms import OutputForms
 from .problems import ModelSource, explained
 from .refusal_causes import ConsequentError, RanksDifferError, UnknownLengthError, UnknownValueError
-from .registry import find_converter, version_of
+from .registry import converted, find_converter, version_of
 from .scope import Scope
 from .shape_values import ShapeValues
 from .shown_results import shown_results
@@ -304,7 +304,7 @@ class _Importer:
             return self._standard_function(node, domain, opset, values, scope)
         check_form(node, domain, opset)
         moved = self.forms.moved(node.op_type, describe(node), values)
-        made = convert(self._view(node, moved.values, version, done))
+        made = converted(convert, self._view(node, moved.values, version, done))
         if made is None:
             return self._standard_function(node, domain, opset, values, scope)
         results = made if isinstance(made, Sequence) else (made,)

@@ -13,9 +13,9 @@ from typing import TypeAlias, TypeVar
 from onnx import defs
 
 from ..base.dataclass import dataclass
-from ..base.errors import LoopwrightError
+from ..base.errors import LoopwrightError, ModelError
 from .onnx_node import OnnxNode
-from .values import Value
+from .values import Value, value_text
 
 Converter: TypeAlias = Callable[[OnnxNode], Value | Sequence[Value | None] | None]
 """Gives the node's outputs, in order; those that nobody asks for may be None, or missing at the end. None leaves the
@@ -86,6 +86,18 @@ def version_of(domain: str, name: str, opset: int) -> int | None:
 def find_converter(domain: str, name: str, version: int) -> Converter | None:
     """The converter that is entered for exactly this version of an operator; None if there is none."""
     return _converters.get((domain, name, version))
+
+
+def converted(convert: Converter, node: OnnxNode) -> Value | Sequence[Value | None] | None:
+    """What a converter makes of a node. Inputs that have other ranks than it expects, and any other failure of its own,
+    are a ``ModelError`` that says what the node is given."""
+    try:
+        return convert(node)
+    except LoopwrightError:
+        raise
+    except Exception as error:
+        given = ", ".join("nothing" if value is None else value_text(value) for value in node.inputs)
+        raise ModelError(f"{node} cannot be converted for {given}: {type(error).__name__}: {error}") from error
 
 
 def converted_versions() -> tuple[tuple[str, str, int], ...]:

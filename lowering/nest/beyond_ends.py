@@ -22,6 +22,7 @@ from ...ir.simplify import simplify
 from ...ir.visit import Node, rewrite, walk
 from ...te.tensor import Tensor
 from ..passes.guards import conjuncts
+from ..passes.linear import difference
 from ..relations import RoundUpRelation
 from ..stage import At, Stage
 from ..state import ScheduleState
@@ -91,6 +92,8 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
     own = [axis for axis in _axes(known, reader) if axis.var in unguarded]
     has_elements = all(prove(axis.extent >= ONE, ranges.facts) for axis in own)
     for read, conditions, dims in reads:
+        if _are_ended(own, conditions):
+            continue
         margins = [inside(m) for condition in conditions for m in _margins(condition)]
         exact = ranges.dividing([inside(part) for condition in conditions for part in conjuncts(condition)])
         for dim in dims:
@@ -111,6 +114,13 @@ def _of_reader(state: ScheduleState, known: Inference, reader: Stage, source: St
                 if bounds is not None:
                     bounds = bounds[0], exact.last(bounds[1], inside(index), begun)
                 yield ReadBeyond(reader, read, dim, bounds)
+
+
+def _are_ended(axes: Sequence[Axis], conditions: Sequence[Expr]) -> bool:
+    """Whether conditions say of all these axes that they are not beyond their ends: nothing is read then that would not
+    be read otherwise, as where a copy holds a number beyond the ends of what it computes."""
+    margins = [m for condition in conditions for m in _margins(condition)]
+    return bool(axes) and all(any(difference(a.extent - ONE - a.var, m) == 0 for m in margins) for a in axes)
 
 
 def _where(ranges: LoopRanges, index: Expr, margins: Sequence[Expr]) -> LoopRanges:

@@ -131,6 +131,13 @@ CASES = {
         model(node("Scan", ["x"], ["y"], body=PAIR_OF_ROWS, num_scan_inputs=1)),
         "a body that gives a sequence of 2 tensors is not supported",
     ),
+    "ranks": (
+        model(
+            node("GRU", ["x", "w", "r"], ["y"], hidden_size=4),
+            inputs=[value(shape=(5, 2, 3)), value("w", ()), value("r", (1, 12, 4))],
+        ),
+        r"cannot be converted for a float32\[5, 2, 3\], a float32\[\], a float32\[1, 12, 4\]: IndexError",
+    ),
     "padding by a window": (
         model(
             node("ConvTranspose", ["x", "w"], ["y"], auto_pad="SAME_UPPER"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import loopwright as lw
 from loopwright import te
@@ -89,3 +90,22 @@ def test_rows_that_are_at_most_short_have_no_tiles(length):
     given = np.random.default_rng(0).random((2, length, 64), np.float32)
     (found,) = lw.Engine(library)(given)
     np.testing.assert_allclose(found, np.sqrt(given[:, :1]).transpose(0, 2, 1), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "m"), [(37, 37), (1, 37), (37, 1), (1, 1)])
+def test_sums_of_axes_that_may_be_one_long_are_turned_in_tiles(n, m):
+    """That none is read beyond the end of the longer one is known, as of each read by itself it is not."""
+    info = [helper.make_tensor_value_info(name, 1, [5, 20, extent]) for name, extent in (("x", "n"), ("y", "m"))]
+    info += [helper.make_tensor_value_info(name, 7, [3]) for name in ("x_shape", "y_shape")]
+    nodes = [helper.make_node("Expand", [name, f"{name}_shape"], [f"{name}_whole"]) for name in "xy"]
+    nodes += [
+        helper.make_node("Add", ["x_whole", "y_whole"], ["z"]),
+        helper.make_node("Transpose", ["z"], ["t"], perm=[0, 2, 1]),
+    ]
+    graph = helper.make_graph(nodes, "g", info, [helper.make_tensor_value_info("t", 1, None)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    library = lw.compile(model, "x86-64-v3", jobs=1)
+    assert "transpose.tiled" in [choice.implementation for f in library.functions for choice in f.choices]
+    x, y = (np.random.default_rng(k).random((5, 20, extent), np.float32) for k, extent in enumerate((n, m)))
+    (found,) = lw.Engine(library)([x, y, np.array(x.shape), np.array(y.shape)])
+    np.testing.assert_array_equal(found, (x + y).transpose(0, 2, 1))
