@@ -27,8 +27,9 @@ from .arrays import Array
 from .dimensions import Shape
 
 _GROW = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-SMALL = 4 << 10
-"""The bytes of the largest output that is copied from memory that stays."""
+SMALL, LEAST_KEPT = 64 << 10, 4 << 10
+"""The bytes of the largest output that is copied from memory that stays, and of the least such memory. For memory of
+its own an output asks Python, which takes as long as copying more than that."""
 Claim: TypeAlias = Callable[[int], None]
 """Asks for so many bytes for all stages and outputs, in the place of those they had."""
 
@@ -146,7 +147,7 @@ class StageSegments:
     def _grown_output(self, place: int, size: int) -> int:
         """Memory for one output, or what is kept for small ones: then these copies count, too."""
         is_small = size <= SMALL
-        room = SMALL if is_small else size
+        room = max(LEAST_KEPT, 1 << (size - 1).bit_length()) if is_small else size
         more = max(room - self._granted[place], 0)
         if more or is_small:
             self._claim(self.claimed + more + (room if is_small else 0))
@@ -166,7 +167,7 @@ class StageSegments:
     def _set_kept(self, place: int) -> None:
         """Have the entry write an output to the memory that is kept for it, where it fits, and ask for more else."""
         kept = self._kept[place]
-        begin, size = (self.table, 0) if kept is None else (address_of(kept), SMALL)
+        begin, size = (self.table, 0) if kept is None else (address_of(kept), kept.nbytes)
         self._set(self._word(place), begin, size, OutputMode.GROWS)
 
     def _word(self, place: int) -> int:

@@ -11,6 +11,7 @@ from loopwright import nn, te
 from loopwright.graph.node import Tuple
 from loopwright.ops.families.born_extents import born_extents
 from loopwright.ops.families.repeat import broadcast_to_extents
+from loopwright.runtime.stage_memory import StageSegments
 
 rng = np.random.default_rng(5)
 
@@ -95,10 +96,24 @@ def test_outputs_own_their_memory(library):
     assert output() is None
 
 
+def test_python_is_asked_for_memory_only_for_large_outputs_and_what_has_grown(library, monkeypatch):
+    asked = []
+    grown = StageSegments._grown
+    monkeypatch.setattr(StageSegments, "_grown", lambda self, *of: asked.append(of) or grown(self, *of))
+    engine = lw.Engine(library)
+    for n, is_large in ((300, False), (1_200, True)):  # the largest output has some 40 KiB, and 160
+        x = drawn(n)
+        engine([x])
+        engine([x])
+        asked.clear()
+        assert_equal(engine([x]), x)
+        assert bool(asked) is is_large
+
+
 def test_outputs_of_any_size_follow_each_other(library):
     engine = lw.Engine(library)
     kept = []
-    for n in (3, 900, 1, 900, 40, 2_000, 0, 3, 900):  # those of 4 KiB and less are copied, larger ones are not
+    for n in (3, 900, 1, 900, 40, 2_000, 0, 3, 900):  # those of 64 KiB and less are copied, larger ones are not
         x = drawn(n) if n else -np.abs(drawn(4))
         kept.append((x, engine([x])))
         buffers = [np.empty(array.shape, array.dtype) for array in twice_born_by_numpy(x)]
@@ -109,7 +124,7 @@ def test_outputs_of_any_size_follow_each_other(library):
                 engine([x], out=buffers)
     for x, outputs in kept:
         assert_equal(outputs, x)
-    large = weakref.ref(kept[1][1][0])
+    large = weakref.ref(kept[1][1][4])
     del kept, outputs
     gc.collect()
     assert large() is None
