@@ -55,16 +55,21 @@ def _compute(attrs: None, inputs: Tensors, result: Type) -> te.Tensor:
 
 
 def _fill(ib: IRBuilder, source: BufferPtr, target: BufferPtr, count: Expr) -> None:
-    """One after the other, since each index stands behind those before it."""
+    """One after the other, since each index stands behind those before it. The number of each element is written where
+    the next index stands, and stays there if the element is not 0: so nothing has to be predicted of the elements. The
+    indices along all axes are made of these numbers."""
     found = ib.allocate("int64", (ONE,), name="found")
     found[0] = te.const(0, "int64")
-    with ib.for_range(0, extent_of(source.shape), name="k") as k:
-        place = unravel_index(k, source.shape)
-        is_there = source[place] if source.dtype.is_bool else source[place] != te.const(0, source.dtype)
-        with ib.if_scope(is_there & (as_index(found[0]) < count)):
-            for axis, index in enumerate(place):
-                target[axis, as_index(found[0])] = te.cast(index, "int64")
-            found[0] = found[0] + te.const(1, "int64")
+    with ib.for_range(0, extent_of(source.shape), name="k") as k, ib.if_scope(as_index(found[0]) < count):
+        target[0, as_index(found[0])] = te.cast(k, "int64")
+        element = source[unravel_index(k, source.shape)]
+        is_there = element if source.dtype.is_bool else element != te.const(0, source.dtype)
+        found[0] = found[0] + te.cast(is_there, "int64")
+    if len(source.shape) > 1:
+        with ib.for_range(0, count, name="column") as column:
+            number = ib.let("number", as_index(target[0, column]))
+            for axis, index in enumerate(unravel_index(number, source.shape)):
+                target[axis, column] = te.cast(index, "int64")
 
 
 NONZERO = register_op(
