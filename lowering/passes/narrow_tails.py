@@ -15,11 +15,11 @@ from dataclasses import replace
 from ...base.dtype import INDEX
 from ...base.target import Target
 from ...ir.constants import ZERO, const, const_int
-from ...ir.contents import accesses_in, reads_memory, statements_of, substitute
-from ...ir.expr import Compare, Expr, Load, Var
+from ...ir.contents import accesses_in, reads_memory, statements_of, substitute, variables_of
+from ...ir.expr import Binary, Compare, Expr, Load, Var
 from ...ir.functions import lanes_of_functions
 from ...ir.stmt import For, If, PrimFunc, Seq, Stmt, Store
-from ...ir.visit import Node, rewrite, with_body
+from ...ir.visit import Node, rewrite, walk, with_body
 from .copying import fresh_copy
 from .folding import add, multiply
 from .linear import affine_in, difference
@@ -55,7 +55,7 @@ def _narrowed(loop: For, target: Target) -> Stmt | None:
     if lanes is None or not isinstance(body, If) or body.orelse is not None or not _ends(body.condition, loop.var):
         return None
     width = lanes_of_functions([body.then], target)
-    if width is None or width < 2 or lanes % (2 * width):
+    if width is None or width < 2 or lanes % (2 * width) or _divides(body.then, loop.var):
         return None
     part, lane = Var("part", INDEX), Var(loop.var.name, INDEX)
     first = add(loop.min, multiply(part, const(width, INDEX)))
@@ -64,6 +64,12 @@ def _narrowed(loop: For, target: Target) -> Stmt | None:
     parts = For(part, ZERO, const(lanes // (2 * width), INDEX), "serial", If(_reaches(body, loop, first), vector))
     half = add(loop.min, const(lanes // 2, INDEX))
     return If(_reaches(body, loop, half), loop, parts)
+
+
+def _divides(body: Stmt, var: Var) -> bool:
+    """Whether lanes have quotients of their own: these are computed once, before all rows, if nothing decides that."""
+    divisions = (node for node in walk(body) if isinstance(node, Binary) and node.op in ("//", "%"))
+    return any(var in variables_of(division) for division in divisions)
 
 
 def _reaches(body: If, loop: For, value: Expr) -> Expr:

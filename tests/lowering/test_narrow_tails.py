@@ -68,3 +68,13 @@ def test_rows_of_any_length_are_right(columns, kept):
         found = np.full((3, columns), np.nan, np.float32)
         run(x, found)
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_quotients_of_lanes_are_left_to_what_comes_before_the_rows():
+    m, n = te.var("m"), te.var("n")
+    x = te.placeholder((m, n), "float32", name="x")
+    y = te.compute((m, n + 2), lambda i, j: te.tanh(x[i, (j - 1) % n]), name="y")
+    schedule = lw.create_schedule(y)
+    _, lane = schedule[y].split(schedule[y].loops[1], factor=4 * LANES)
+    schedule[y].vectorize(lane)
+    assert set(lanes_of_tails(schedule, [x, y])) == {4 * LANES}
