@@ -17,6 +17,7 @@ from ....base.dataclass import dataclass
 from ....base.target import Target
 from ....graph.types import TensorType
 from ....ir.expr import Expr
+from ....ir.functions import are_costly
 from ....ir.row_major import ravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
 from ....schedules.around import schedule_around
@@ -83,7 +84,7 @@ class Phased:
         self, attrs: ConvTransposeAttrs, anchor: TransposedStages, outputs: Tensors, target: Target
     ) -> Schedule:
         """The schedule of the definition: blocks of filters of each sample are parallel tasks, which compute the sums
-        of all phases and then write them interleaved, row by row where more is computed of them."""
+        of all phases and then write them interleaved, row by row where functions are computed of them."""
         schedule, main = schedule_around(anchor.result, outputs, [anchor.sums, anchor.source], target)
         filters = self.group_filters
         tile = decide_tile(schedule, self.tile, filters, self.positions, target, rows_divide=filters)
@@ -95,12 +96,12 @@ class Phased:
         stage, sums = schedule[main], schedule[anchor.sums]
         n, k, *spatial = stage.loops[: main.ndim]
         block, filter_of_block = stage.split(k, factor=tile.rows)
-        if main is anchor.result:
+        if main is not anchor.result and are_costly(stage.bodies):
+            self._schedule_rows(stage, sums, [filter_of_block, *spatial], tile)
+        else:
             if main is not anchor.sums:
                 sums.compute_inline()
             _unroll_phases(stage, spatial, attrs.strides)
-        else:
-            self._schedule_rows(stage, sums, [filter_of_block, *spatial], tile)
         tasks = stage.fuse(n, block)
         stage.parallel(tasks)
         schedule[core].compute_at(stage, tasks)
