@@ -90,10 +90,10 @@ def find_converter(domain: str, name: str, version: int) -> Converter | None:
 
 def converted(convert: Converter, node: OnnxNode) -> Value | Sequence[Value | None] | None:
     """What a converter makes of a node. Inputs that have other ranks than it expects, and any other failure of its own,
-    are a ``ModelError`` that says what the node is given."""
+    are a ``ModelError`` that says what the node is given; a lack of memory is none of its own."""
     try:
         return convert(node)
-    except LoopwrightError:
+    except (LoopwrightError, MemoryError, RecursionError):
         raise
     except Exception as error:
         given = ", ".join("nothing" if value is None else value_text(value) for value in node.inputs)

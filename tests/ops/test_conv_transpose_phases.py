@@ -92,7 +92,7 @@ def test_what_no_tap_reaches_is_the_bias_also_beside_infinite_numbers():
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_what_is_fused_after_the_sums_is_computed_in_vectors(case):
+def test_functions_of_the_sums_are_computed_in_vectors(case):
     x, w, strides, padding, dilation, extra, groups = case
     x_of, w_of = lw.var("x", x), lw.var("w", w)
     y = lw.nn.tanh(conv_transpose(x_of, w_of, strides, padding, dilation, extra, groups) * lw.const(np.float32(0.1)))
