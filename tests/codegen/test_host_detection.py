@@ -55,8 +55,14 @@ pytestmark = needed_tools.needs("qemu-x86_64", "qemu-x86_64-static", package="qe
 def test_a_processor_is_detected_and_runs_its_own_code(machine, cpu, has, lacks, vectors):
     qemu = needed_tools.program("qemu-x86_64", "qemu-x86_64-static", package="qemu-user")
     environment = {name: value for name, value in os.environ.items() if name != described_host.HOST}
-    command = [qemu, "-cpu", machine, sys.executable, "-c", PROGRAM]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+
+    def run(program):
+        command = [qemu, "-cpu", machine, sys.executable, "-c", program]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
+
+    done = run(PROGRAM)
+    if done.returncode and run("import numpy").returncode:
+        pytest.skip(f"the numpy that is installed does not run on {machine}")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["cpu"] == cpu
