@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 import loopwright as lw
 from loopwright import te
@@ -95,17 +95,18 @@ def test_rows_that_are_at_most_short_have_no_tiles(length):
 @pytest.mark.parametrize(("n", "m"), [(37, 37), (1, 37), (37, 1), (1, 1)])
 def test_sums_of_axes_that_may_be_one_long_are_turned_in_tiles(n, m):
     """That none is read beyond the end of the longer one is known, as of each read by itself it is not."""
-    info = [helper.make_tensor_value_info(name, 1, [5, 20, extent]) for name, extent in (("x", "n"), ("y", "m"))]
-    info += [helper.make_tensor_value_info(name, 7, [3]) for name in ("x_shape", "y_shape")]
-    nodes = [helper.make_node("Expand", [name, f"{name}_shape"], [f"{name}_whole"]) for name in "xy"]
-    nodes += [
-        helper.make_node("Add", ["x_whole", "y_whole"], ["z"]),
+    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["a", "b", 40]) for name in ("p", "q")]
+    info += [helper.make_tensor_value_info(name, TensorProto.BOOL, [40]) for name in ("c", "d")]
+    nodes = [
+        helper.make_node("Compress", ["p", "c"], ["x"], axis=2),
+        helper.make_node("Compress", ["q", "d"], ["y"], axis=2),
+        helper.make_node("Add", ["x", "y"], ["z"]),
         helper.make_node("Transpose", ["z"], ["t"], perm=[0, 2, 1]),
     ]
-    graph = helper.make_graph(nodes, "g", info, [helper.make_tensor_value_info("t", 1, None)])
+    graph = helper.make_graph(nodes, "g", info, [helper.make_tensor_value_info("t", TensorProto.FLOAT, None)])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     library = lw.compile(model, "x86-64-v3", jobs=1)
     assert "transpose.tiled" in [choice.implementation for f in library.functions for choice in f.choices]
-    x, y = (np.random.default_rng(k).random((5, 20, extent), np.float32) for k, extent in enumerate((n, m)))
-    (found,) = lw.Engine(library)([x, y, np.array(x.shape), np.array(y.shape)])
-    np.testing.assert_array_equal(found, (x + y).transpose(0, 2, 1))
+    p, q = (np.random.default_rng(k).random((5, 20, 40), np.float32) for k in range(2))
+    (found,) = lw.Engine(library)([p, q, np.arange(40) < n, np.arange(40) < m])
+    np.testing.assert_array_equal(found, (p[..., :n] + q[..., :m]).transpose(0, 2, 1))
