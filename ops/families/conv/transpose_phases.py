@@ -20,7 +20,7 @@ from ....ir.expr import Expr
 from ....ir.functions import are_costly
 from ....ir.row_major import ravel_index
 from ....lowering.schedule import LoopView, Schedule, StageView
-from ....schedules.around import schedule_around
+from ....schedules.around import schedule_around, sums_over
 from ....schedules.decide_tile import decide_tile
 from ....schedules.product import schedule_core
 from ....schedules.register_tile import RegisterTile, register_tile
@@ -92,15 +92,17 @@ class Phased:
             anchor.source, "local", [anchor.sums], pad=0, axes=lambda n, c, *i: (n, c, ravel_index(i, self.widths))
         )
         schedule[anchor.source].compute_inline()
-        core = schedule.cache_write(anchor.sums, "local", axes=self._by_phases)
-        stage, sums = schedule[main], schedule[anchor.sums]
+        by_rows = main is not anchor.result and are_costly(schedule[main].bodies)
+        if by_rows:
+            core = schedule.cache_write(anchor.sums, "local", axes=self._by_phases)
+        else:
+            core = sums_over(schedule, anchor.sums, main, self._by_phases)
+        stage = schedule[main]
         n, k, *spatial = stage.loops[: main.ndim]
         block, filter_of_block = stage.split(k, factor=tile.rows)
-        if main is not anchor.result and are_costly(stage.bodies):
-            self._schedule_rows(stage, sums, [filter_of_block, *spatial], tile)
+        if by_rows:
+            self._schedule_rows(stage, schedule[anchor.sums], [filter_of_block, *spatial], tile)
         else:
-            if main is not anchor.sums:
-                sums.compute_inline()
             _unroll_phases(stage, spatial, attrs.strides)
         tasks = stage.fuse(n, block)
         stage.parallel(tasks)
@@ -110,7 +112,7 @@ class Phased:
         return schedule
 
     def _schedule_rows(self, stage: StageView, sums: StageView, loops: list[LoopView], tile: RegisterTile) -> None:
-        """A row of the result at a time: its sums are interleaved, and what is fused after them is vectors of them."""
+        """A row of the result at a time: its sums are interleaved, and what is fused after them is in vectors."""
         *outer, row = loops
         strides = self.attrs.strides
         _, lane = stage.split(row, factor=tile.lanes)
